@@ -144,8 +144,9 @@ for page in "$top_srcdir"/cli/*.[15]; do
         example=$(placed "$example")$'\n'
         case $example in
         *'dealfs demo'*)
-            timeout 100 bash -c "$example" >"$tmp/demo${#demos[@]}.log" 2>&1 </dev/null &
-            demos+=($!)
+            demo=$tmp/demo${#demos[@]} # its status goes into a file: the shell may forget a child that ended long ago
+            { timeout 100 bash -c "$example" >"$demo.log" 2>&1 </dev/null; echo $? >"$demo.status"; } &
+            demos+=("$demo")
             continue
             ;;
         *mpirun*join* | *srun*join*) up world && world_leave ;;
@@ -157,6 +158,9 @@ for page in "$top_srcdir"/cli/*.[15]; do
     done
 done
 down
-for i in "${!demos[@]}"; do ok "dealfs-demo.1: example $i" wait "${demos[i]}"; done
+for demo in "${demos[@]}"; do
+    wait_for 100 test -s "$demo.status"
+    is "dealfs-demo.1: ${demo##*/}" "$(cat "$demo.status")" 0
+done
 nothing_left
 done_testing
