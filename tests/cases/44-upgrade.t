@@ -63,11 +63,14 @@ like 'and said so' "$(cat "$tmp/state/log")" "map the servers' shared memory: St
 
 # --- one that hangs in its trial: that ends after the trial ---
 install_server "$top_builddir/tests/patch/dealfs-server"
-upgrade >"$tmp/upgrade.out" 2>&1 &
-asks=$!
-tap_pids+=("$asks")
-on_trial() { [ "$(value "$mnt" program) $(version)" = "trial $patch" ]; }
-ok 'an upgrade is on trial' wait_for 20 on_trial
+on_trial() { [ "$(value "$mnt" program) $(version)" = "trial $1" ]; }
+begin_trial() { # version: `asks` is the upgrade
+    upgrade >"$tmp/upgrade.out" 2>&1 &
+    asks=$!
+    tap_pids+=("$asks")
+    ok 'an upgrade is on trial' wait_for 20 on_trial "$1"
+}
+begin_trial "$patch"
 kill -STOP "$(server)"
 wait "$asks"
 is 'one that hangs in its trial: the upgrade fails' $? 1
@@ -104,11 +107,7 @@ is 'by its own version' "$(version) $(value "$mnt" program)" "$patch refused"
 
 # --- one that dies in its trial, under a keeper that dies ---
 install_server "$top_builddir/dealfs-server"
-upgrade >"$tmp/upgrade.out" 2>&1 &
-asks=$!
-tap_pids+=("$asks")
-in_trial() { [ "$(value "$mnt" program) $(version)" = "trial $ours" ]; }
-ok 'an upgrade is on trial' wait_for 20 in_trial
+begin_trial "$ours"
 kill -9 "$(value "$mnt" pids.keeper)"
 kill -9 "$(server)"
 wait "$asks"
