@@ -38,6 +38,7 @@ no_client() { [ -z "$(of_client)" ]; }
 dead() { [[ $(as_client stat -f "$mnt" 2>&1) == *'not connected'* ]]; }
 serves() { as_client cmp "$src/class0/000.bin" "$mnt/class0/000.bin"; }
 mounter() { # options
+    : >"$tmp/mounter.log" # the last one's words, else
     dealfs mounter "$@" "$sock" "$mount_user" "$mnt" >"$tmp/mounter.log" 2>&1 &
     mounter=$!
     tap_pids+=("$mounter")
