@@ -8,18 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Another file system may be mounted there, below the mount to come. */
+static bool is_mounted(const struct live *live)
+{
+    struct attach_mount_info info;
+    if (attach_find(live->mountpoint, &info))
+        return false;
+    free(info.source);
+    return info.major == 0 && info.minor == live->config.data_minor;
+}
+
 /* Namespace and keeper exist before the mount does. */
 static int enter_mount(const struct live *live, struct str *why)
 {
-    struct attach_mount_info info = {.source = NULL};
     if (live->health != LIVE_ELSEWHERE)
         return 0;
     int error = namespace_enter(live->keeper, why);
-    if (!error && attach_find(live->mountpoint, &info)) {
+    if (!error && !is_mounted(live)) {
         str_adds(why, "nothing is mounted there yet: wait for it with `dealfs wait`");
         error = -EAGAIN;
     }
-    free(info.source);
     return error;
 }
 

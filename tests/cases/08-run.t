@@ -58,7 +58,8 @@ is 'the exit status of the command comes out' $? 5
 nothing_left
 
 # --- enter, while the mount is being made ---
-strace -f -qq -o /dev/null -e trace=mount -e inject=mount:delay_enter=2000000 dealfs run "$src" "$mnt" -- \
+mount --bind "$tmp/user" "$mnt" # what the mount covers is a mount, too
+strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=2000000 dealfs run "$src" "$mnt" -- \
     sleep 100 2>"$tmp/run.log" &
 run=$!
 tap_pids+=("$run")
@@ -68,6 +69,7 @@ ok 'then the command runs' wait_for 20 dealfs enter "$mnt" -- true
 ok 'and sees the files' dealfs enter "$mnt" -- test -e "$mnt/class0/000.bin"
 kill -TERM "$(processes 'dealfs run' | tail -1)"
 wait $run
+umount "$mnt"
 nothing_left 'nothing is left after a slow mount'
 
 # --- signals ---
