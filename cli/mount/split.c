@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { SPLIT_SECONDS = 60, BUSY_MS = 3000, TICK_MS = 100 };
+enum { SPLIT_SECONDS = 60, BUSY_MS = 3000, ABSENT_MS = 10000, TICK_MS = 100 };
 
 static char *plain_place(const struct start *s, const char *given)
 {
@@ -174,6 +174,12 @@ static int check_offer(struct start *s, const struct mounter_offer *offer, struc
     return 0;
 }
 
+/* The previous mount may be about to end, or the mounter about to start: the containers of a pod start together. */
+static unsigned patience_with(int error)
+{
+    return error == -EBUSY ? BUSY_MS : error == -ENOENT || error == -ECONNREFUSED ? ABSENT_MS : 0;
+}
+
 static int connect_mounter(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(s->options.mounter, s->options.node);
@@ -185,8 +191,8 @@ static int connect_mounter(struct start *s, struct str *why)
         return -EINVAL;
     }
     int fd = mounter_connect(path, &offer, why);
-    for (int waited = 0; fd == -EBUSY && waited < BUSY_MS && !interrupted; waited += TICK_MS) {
-        clock_sleep(TICK_MS * MILLISECOND); /* the previous mount may be about to end */
+    for (unsigned waited = 0; fd < 0 && waited < patience_with(fd) && !interrupted; waited += TICK_MS) {
+        clock_sleep(TICK_MS * MILLISECOND);
         str_clear(why);
         fd = mounter_connect(path, &offer, why);
     }

@@ -32,25 +32,27 @@ static void set_readahead(unsigned minor, uint64_t bytes)
         file_write_all(fd, kibibytes, (size_t)n);
 }
 
+struct nesting {
+    const struct pair *pair;
+    int data, control;
+};
+
+static int become_and_nest(const void *nesting)
+{
+    const struct nesting *n = nesting;
+    CLEANUP_STR struct str ignored = STR_INIT;
+    int error = process_become_mounter(n->pair->uid, n->pair->gid);
+    return error ? error : attach_nest(n->control, n->data, &ignored);
+}
+
 /* Without allow_other, only its user may look up names in a FUSE mount: so a child becomes that user, but keeps the
  * right to mount. It waits for a server only for a limited time. */
 static int nest_as_user(const struct pair *p, int data, int control, struct str *why)
 {
     enum { NEST_S = 20 };
-    CLEANUP_STR struct str ignored = STR_INIT;
-    int status = 0;
     if (p->uid == geteuid())
         return attach_nest(control, data, why);
-    pid_t child = fork();
-    if (child == 0) {
-        int error = process_become_mounter(p->uid, p->gid);
-        _exit(error ? -error : -attach_nest(control, data, &ignored));
-    }
-    if (child < 0)
-        return -errno;
-    int error = process_await_child(child, NEST_S, &status);
-    if (!error)
-        error = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+    int error = process_do_in_child(become_and_nest, &(struct nesting){p, data, control}, NEST_S);
     if (error)
         str_addf(why, "mount on .dealfs of the new mount: %s", strerror(-error));
     return error;
@@ -100,39 +102,45 @@ int pair_take(const struct pair *p, bool spare)
     return data ? data : control;
 }
 
+static int ask_server(const void *pair)
+{
+    const struct pair *p = pair;
+    CLEANUP_STR struct str ignored = STR_INIT;
+    struct statfs fs;
+    int error = process_become_mounter(p->uid, p->gid);
+    CLEANUP_CLOSE int fd = error ? error : attach_open(p->mountpoint, p->data_minor, &ignored);
+    return fd < 0 ? fd : fstatfs(fd, &fs) < 0 ? -errno : 0;
+}
+
 /* A child process looks, because its server may never answer; with the rights of the user, because only that user may
  * look into the mount. */
 static bool is_dead(const struct pair *p, unsigned minor)
 {
     enum { LOOK_S = 5 };
-    int status = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        CLEANUP_STR struct str ignored = STR_INIT;
-        struct statfs fs;
-        int fd = process_become_mounter(p->uid, p->gid) ? -1 : attach_open(p->mountpoint, minor, &ignored);
-        _exit(fd >= 0 && fstatfs(fd, &fs) < 0 && (errno == ENOTCONN || errno == ECONNABORTED));
-    }
-    return child > 0 && process_await_child(child, LOOK_S, &status) == 0 && WIFEXITED(status) && WEXITSTATUS(status);
+    struct pair looked = *p;
+    looked.data_minor = minor;
+    int error = process_do_in_child(ask_server, &looked, LOOK_S);
+    return error == -ENOTCONN || error == -ECONNABORTED;
 }
 
-int pair_clear(const struct pair *p, struct str *why)
+int pair_clear(const struct pair *p)
 {
+    CLEANUP_STR struct str ignored = STR_INIT;
     enum { STACKED = 8 };
     struct attach_mount_info info;
     for (int i = 0; i < STACKED; i++) {
-        if (attach_find(p->mountpoint, &info))
-            return 0;
+        int error = attach_find(p->mountpoint, &info);
+        if (error)
+            return error == -ENOENT ? 0 : error;
         free(info.source);
         if (strcmp(info.type, "fuse.dealfs") != 0)
             return 0;
         if (info.uid != p->uid || !is_dead(p, info.minor))
             break;
-        int error = attach_unmount(p->mountpoint, info.minor, true, why);
+        error = attach_unmount(p->mountpoint, info.minor, true, &ignored);
         if (error)
             return error;
         log_warning("a dead mount was removed");
     }
-    str_addf(why, "a dealfs mount of user %u is there", (unsigned)info.uid);
     return -EBUSY;
 }

@@ -24,6 +24,6 @@ int pair_put(const struct pair *pair, int data, int control, struct str *why);
 int pair_take(const struct pair *pair, bool spare);
 /* Remove dead mounts of `uid` from the mountpoint; only for root. -EBUSY: a mount of dealfs there is
  * alive, or belongs to another user. */
-int pair_clear(const struct pair *pair, struct str *why);
+int pair_clear(const struct pair *pair);
 
 #endif

@@ -176,13 +176,27 @@ bool process_belongs_to(const struct process *p, uid_t uid)
 int process_await_child(pid_t child, int seconds, int *status)
 {
     struct process p;
-    if (process_watch(child, &p))
-        return -ECHILD;
+    int error = process_watch(child, &p);
+    if (error) { /* no descriptor is left: without a bound, nobody waits */
+        kill(child, SIGKILL);
+        waitpid(child, status, WNOHANG);
+        return error;
+    }
     bool ended = poll(&(struct pollfd){.fd = p.pidfd, .events = POLLIN}, 1, seconds * 1000) > 0;
     if (!ended)
         process_kill(&p);
     process_forget(&p);
     return waitpid(child, status, ended ? 0 : WNOHANG) == child && ended ? 0 : -ETIMEDOUT;
+}
+
+int process_do_in_child(int (*work)(const void *user), const void *user, int seconds)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(-work(user));
+    int error = child < 0 ? -errno : process_await_child(child, seconds, &status);
+    return error ? error : WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
 uint64_t process_namespace(void)

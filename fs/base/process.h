@@ -36,8 +36,12 @@ int process_signal(const struct process *process, int signal);
 int process_kill(const struct process *process);
 bool process_belongs_to(const struct process *process, uid_t uid);
 
-/* Wait for a child at most so long. 0, or -ETIMEDOUT: it was killed, but lives on if it hangs in the kernel. */
+/* Wait for a child at most so long. 0, or -errno, -ETIMEDOUT for example: it was killed, but lives on if it hangs in
+ * the kernel. */
 int process_await_child(pid_t child, int seconds, int *status);
+/* Lets a child do what may hang, or with other rights. The result of `work`, 0 or -errno; -ETIMEDOUT: it took too
+ * long. */
+int process_do_in_child(int (*work)(const void *user), const void *user, int seconds);
 /* What tells the namespace of process ids of this process from others; 0: the kernel does not say. */
 uint64_t process_namespace(void);
 

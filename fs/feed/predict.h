@@ -3,8 +3,8 @@
  * The order of an epoch is drawn from seed + epoch. A loader reads it in batches, with several workers concurrently;
  * within a batch, samples are in order. So in the right epoch, nearly every read comes soon after the sample before it
  * in its rank's list; in a wrong epoch hardly any does. If an epoch has just begun, its first reads are among the first
- * samples of its order. These can be drawn without the others, which makes it cheap to try many epochs. For an epoch that
- * is joined in the middle, a few epochs are drawn completely.
+ * samples of its order. These can be drawn without the others, which makes it cheap to try many epochs. For an epoch
+ * that is joined in the middle, a few epochs are drawn completely.
  *
  * Reads in natural order, as for validation, belong to no epoch. */
 #ifndef FS_FEED_PREDICT_H

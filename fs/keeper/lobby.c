@@ -60,19 +60,24 @@ static int remove_socket(const struct lobby *l, const struct sockaddr_un *addres
     return unlink(address->sun_path) < 0 ? -errno : 0;
 }
 
-static int do_as_user(const struct lobby *l, int (*change)(const struct lobby *, const struct sockaddr_un *))
+struct change {
+    const struct lobby *lobby;
+    int (*make)(const struct lobby *, const struct sockaddr_un *);
+};
+
+static int become_and_make(const void *change)
 {
+    const struct change *c = change;
     struct sockaddr_un address;
-    int status = 0, error = address_of(l, &address);
-    if (error)
-        return error;
-    pid_t child = fork();
-    if (child == 0) {
-        error = process_become(l->uid, l->gid);
-        _exit(-(error ? error : change(l, &address)));
-    }
-    error = child < 0 ? -errno : process_await_child(child, SOCKET_S, &status);
-    return error ? error : WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+    int error = address_of(c->lobby, &address);
+    if (!error)
+        error = process_become(c->lobby->uid, c->lobby->gid);
+    return error ? error : c->make(c->lobby, &address);
+}
+
+static int do_as_user(const struct lobby *l, int (*make)(const struct lobby *, const struct sockaddr_un *))
+{
+    return process_do_in_child(become_and_make, &(struct change){l, make}, SOCKET_S);
 }
 
 static int open_signals(void)
@@ -86,12 +91,18 @@ static int open_signals(void)
     return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
-int lobby_open(struct lobby *l)
+int lobby_init(struct lobby *l)
 {
     l->end = 0;
+    l->listening = -1;
     l->signals = open_signals();
+    return l->signals < 0 ? -errno : 0;
+}
+
+int lobby_open(struct lobby *l)
+{
     l->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int error = l->signals < 0 || l->listening < 0 ? -errno : do_as_user(l, make_socket);
+    int error = l->listening < 0 ? -errno : do_as_user(l, make_socket);
     if (!error && listen(l->listening, WAITING_MOST) < 0) /* by this process: SO_PEERCRED shows root */
         error = -errno;
     if (error)

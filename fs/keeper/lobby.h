@@ -15,7 +15,9 @@ struct lobby {
     uint64_t end; /* time at which the mounter ends even if the mount lives; 0: there was no signal */
 };
 
-/* The caller sets `path`, `uid` and `gid`. 0 or -errno; logs a failure. */
+/* The caller sets `path`, `uid` and `gid`. From here on signals are stored until one of the functions below waits. */
+int lobby_init(struct lobby *lobby);
+/* Makes the socket. 0 or -errno; logs a failure. */
 int lobby_open(struct lobby *lobby);
 /* Waits for the next process that may use the mounter. Returns its connection; -1: a signal has ended the mounter. */
 int lobby_await(struct lobby *lobby);

@@ -30,11 +30,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 enum {
     ASKED_FD = FD_MOUNTER,
@@ -42,7 +44,8 @@ enum {
     PROTECTED_MOST = 48,
     ARGUMENTS = 7,
     CLOSING_MOST = 8,
-    SERVED_S = 60
+    SERVED_S = 60,
+    CLEAR_S = 10, /* less than a client waits for the offer */
 };
 
 struct mounter {
@@ -303,14 +306,30 @@ static void take_dead(struct mounter *m)
 
 /* --- used alone --- */
 
+static int look_and_clear(const void *mounter)
+{
+    const struct mounter *m = mounter;
+    CLEANUP_STR struct str ignored = STR_INIT;
+    close_range(FD_LAST + 1, ~0u, 0); /* a child that hangs must not keep the socket */
+    CLEANUP_CLOSE int place = attach_open(m->pair.mountpoint, 0, &ignored);
+    return place < 0 ? place : pair_clear(&m->pair);
+}
+
+/* Is the mountpoint there, without a mount? Removes a dead one. A child looks: a file system on the path may hang. */
+static int clear_mountpoint(const struct mounter *m)
+{
+    return process_do_in_child(look_and_clear, m, CLEAR_S);
+}
+
 static bool say_offer(const struct mounter *m, int to)
 {
-    CLEANUP_STR struct str why = STR_INIT;
-    struct mounter_offer offer = {
-        .form = MOUNTER_FORM, .pid_namespace = process_namespace(), .allow_other = m->options.allow_other};
-    offer.error = pair_clear(&m->pair, &why);
+    struct mounter_offer offer = {.form = MOUNTER_FORM,
+                                  .error = clear_mountpoint(m),
+                                  .pid_namespace = process_namespace(),
+                                  .allow_other = m->options.allow_other};
+    const char *why = offer.error == -EBUSY ? "a dealfs mount is there" : strerror(-offer.error);
     snprintf(offer.mountpoint, sizeof offer.mountpoint, "%s", m->pair.mountpoint);
-    snprintf(offer.why, sizeof offer.why, "%s", why.data ? why.data : strerror(-offer.error));
+    snprintf(offer.why, sizeof offer.why, "%s", why);
     if (offer.error)
         log_error("%s: %s", m->pair.mountpoint, offer.why);
     return mounter_send(to, &offer, sizeof offer, NULL) == 0 && !offer.error;
@@ -330,37 +349,44 @@ static _Noreturn void serve_mount(struct mounter *m, int from)
 
 static void serve_next(struct mounter *m, struct lobby *lobby, int from)
 {
-    CLEANUP_STR struct str ignored = STR_INIT;
     struct process child;
     int status;
     pid_t id = fork();
     if (id == 0)
         serve_mount(m, from);
-    if (id < 0)
-        log_error("fork: %s", strerror(errno));
-    if (id > 0 && process_watch(id, &child) == 0) {
-        if (!lobby_wait(lobby, child.pidfd))
-            shutdown(from, SHUT_RDWR); /* the child sees the end of the connection */
-        process_forget(&child);
-        process_await_child(id, SERVED_S, &status);
+    int error = id < 0 ? -errno : process_watch(id, &child);
+    if (error) {
+        log_error("start a process for the mount: %s", strerror(-error));
+        if (id > 0 && kill(id, SIGKILL) == 0) /* it would serve beside the next one */
+            waitpid(id, &status, 0);
+        return;
     }
-    pair_clear(&m->pair, &ignored); /* if the child could not remove the mount */
+    if (!lobby_wait(lobby, child.pidfd))
+        shutdown(from, SHUT_RDWR); /* the child sees the end of the connection */
+    process_forget(&child);
+    process_await_child(id, SERVED_S, &status);
+    clear_mountpoint(m); /* if the child could not remove the mount */
+}
+
+static int open_lobby(const struct mounter *m, struct lobby *lobby)
+{
+    int error = close_range(FD_DATA, ~0u, 0) < 0 ? -errno : handover_reserve();
+    if (!error)
+        error = lobby_init(lobby);
+    if (!error)
+        error = clear_mountpoint(m);
+    if (!error || error == -EBUSY) /* a mount that outlived its mounter is there */
+        return lobby_open(lobby);
+    log_error("%s: %s", m->pair.mountpoint, strerror(-error));
+    return error;
 }
 
 static int serve_alone(struct mounter *m)
 {
-    CLEANUP_STR struct str why = STR_INIT;
     struct lobby lobby = {.path = m->socket, .uid = m->pair.uid, .gid = m->pair.gid};
-    int came, place = -1, error = close_range(FD_DATA, ~0u, 0) < 0 ? -errno : handover_reserve();
-    if (!error)
-        error = place = attach_open(m->pair.mountpoint, 0, &why);
-    if (error < 0 || lobby_open(&lobby)) {
-        if (error < 0)
-            log_error("%s", why.data ? why.data : strerror(-error));
+    int came;
+    if (open_lobby(m, &lobby))
         return 1;
-    }
-    close(place);
-    pair_clear(&m->pair, &why);
     log_info("serves user %u on %s", (unsigned)lobby.uid, lobby.path);
     while ((came = lobby_await(&lobby)) >= 0) {
         if (say_offer(m, came))
@@ -411,12 +437,13 @@ int main(int argc, char **argv)
         return 2;
     }
     log_open("dealfs-mounter", STDERR_FILENO, true);
-    process_ignore_signals();
+    signal(SIGPIPE, SIG_IGN);
     if (chdir("/") < 0)
         return 1;
     protect(getpid(), 0);
     if (m.socket)
         return serve_alone(&m);
+    process_ignore_signals(); /* not before: a signal that is ignored is lost */
     serve(&m);
     take_dead(&m);
     return 0;

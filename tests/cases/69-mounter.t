@@ -139,7 +139,7 @@ kill -9 "${all[@]}"
 wait "$mounter"
 ok 'a mount outlives its mounter' serves
 ok 'another mounter takes the same socket' mounter
-one_line 'which refuses a second mount' 'a dealfs mount of user .* is there' up ",state=$tmp/user/second"
+one_line 'which refuses a second mount' 'a dealfs mount is there' up ",state=$tmp/user/second"
 mapfile -t all < <(of_client)
 kill -STOP "${all[@]}"
 kill -KILL "${all[@]}"
@@ -163,6 +163,44 @@ kill -TERM "$mounter"
 ok 'SIGTERM again: it ends now' wait "$mounter"
 ok 'and has unmounted' gone
 ok 'the processes of the mount end' wait_for 20 no_client
+
+# --- what is not there yet, or does not answer ---
+up & # the containers of a pod start together
+early=$!
+tap_pids+=("$early")
+trying() { [ -n "$(of_client)" ]; }
+ok 'a client that starts first' wait_for 10 trying
+ok 'a mounter after it' mounter
+ok 'the client has waited' wait "$early"
+ok 'and serves' serves
+ok 'unmount' down
+limit=$(find "/proc/$mounter/fd" -mindepth 1 -printf '%f\n' | sort -n | tail -1)
+prlimit --pid "$mounter" --nofile=$((limit + 2)):1024 # room for the connection, not for a look at its child
+one_line 'a child that cannot be watched does not serve' 'Too many open files' up
+ok 'nothing of it is mounted' gone
+is 'no child is left' "$(processes dealfs-mounter)" "$mounter"
+prlimit --pid "$mounter" --nofile=1024
+ok 'with room again it serves' up
+ok 'unmount' down
+kill -TERM "$mounter"
+wait "$mounter"
+slow=$tmp/slow
+mkdir -p "$tmp/slow" "$tmp/tree/place"
+ok 'a file system' dealfs mount -o "allow_other,ram=0,state=$tmp/slow-state" "$tmp/tree" "$slow"
+mapfile -t hung < <(processes "$tmp/slow-state")
+kill -STOP "${hung[@]}"
+exits 1 'a mountpoint below one that hangs: it gives up' timeout 60 dealfs mounter "$sock" "$mount_user" "$slow/place"
+like 'and says so' "$(cat "$tmp/.output")" "$slow/place: Connection timed out"
+dealfs mounter "$sock" "$mount_user" "$slow/place" 2>"$tmp/mounter.log" &
+mounter=$!
+tap_pids+=("$mounter")
+looks() { [ -n "$(processes dealfs-mounter)" ]; }
+wait_for 10 looks
+kill -TERM "$mounter"
+kill -CONT "${hung[@]}"
+ended() { ! kill -0 "$mounter"; }
+ok 'a signal that comes while it starts is not lost' wait_for 20 ended
+ok 'unmount' dealfs umount "$slow"
 
 # --- hostile clients ---
 ok 'a mounter that gives no RAM' mounter -o ram=0
@@ -195,8 +233,7 @@ mkdir -m 700 "$tmp/victim"
 echo precious >"$tmp/victim/file"
 mnt=$tmp/user/way/mnt
 ok 'a mounter for a folder of its user' mounter
-as_client sh -c 'rmdir "$1/mnt" && ln -s "$2" "$1/mnt"' - "$tmp/user/way" "$tmp/victim"
-ok 'which leads elsewhere now' hostile elsewhere
+ok 'which leads elsewhere between two steps' hostile elsewhere "$mnt" "$tmp/victim"
 unlike 'nothing is mounted there' "$(cat /proc/self/mountinfo)" " $tmp/victim "
 kill -TERM "$mounter"
 wait "$mounter"

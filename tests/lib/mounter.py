@@ -1,4 +1,4 @@
-"""What a user may try against `dealfs mounter`: mounter.py ATTACK SOCKET [KEEPER]. The status is 0 if it withstands."""
+"""What a user may try against `dealfs mounter`: mounter.py ATTACK SOCKET [ARGUMENT…]. Status 0: it withstands."""
 import ctypes
 import errno
 import os
@@ -92,8 +92,15 @@ def steps():
 def elsewhere():
     s = enter()
     assert ask(s, MAKE, source=b"a source")[0] == 0
+    os.rmdir(sys.argv[3])
+    os.symlink(sys.argv[4], sys.argv[3])
+    leads_away = (-errno.ENOTDIR, -errno.ELOOP)
     error, _ = ask(s, PUT)
-    assert error in (-errno.ENOTDIR, -errno.ELOOP), error
+    assert error in leads_away, error
+    s.close()
+    while (error := connect()[1]) == -errno.EBUSY:
+        time.sleep(0.05)
+    assert error in leads_away, error
 
 
 def keep():
