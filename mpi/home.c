@@ -156,7 +156,7 @@ void home_end(struct home *h, const char *why)
     if (h->state == HOME_ENDED)
         return;
     if (!h->ending)
-        log_info("this node's server is out of the world: %s", why);
+        log_info("this node's server no longer takes part in the world: %s", why);
     home_hang_up(h);
     h->state = HOME_ENDED;
 }

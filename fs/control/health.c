@@ -187,7 +187,7 @@ static void add_program(struct sentences *s, const struct handover *h)
     if (program == PROGRAM_PREVIOUS)
         add_sentence(
             s, DEGRADED,
-            "a server of the installed program did not live, so dealfs %s still runs: see `dealfs log`, install "
+            "a server of the installed program died or hung, so dealfs %s still runs: see `dealfs log`, install "
             "a version that works, and run `dealfs upgrade`",
             version_text);
     if (program == PROGRAM_REFUSED)

@@ -89,14 +89,14 @@ static void add_choosing_keys(const struct catalog *c, const char *name, bool na
     long n = path ? catalog_path(c, directory, path, CATALOG_PATH_MAX) : -1;
     if (n < 0)
         return;
-    str_adds(why, "; as many has `");
+    str_adds(why, "; `");
     if (!named || strcmp(name, "all") != 0)
         str_addf(why, "samples=%s%s", name, n > 0 ? " " : "");
     if (n > 0) {
         str_adds(why, "under=");
         str_add_percent(why, path, (size_t)n);
     }
-    str_adds(why, "`");
+    str_adds(why, "` has that many");
 }
 
 /* The list is longer or shorter than the loader's. Suggest keys that choose a list of that length: a directory with

@@ -135,7 +135,7 @@ bool program_died(struct program *p)
     if (fstat(FD_TRIAL, &st) == 0)
         p->failed = file_of(&st);
     set_trial(p, -1);
-    log_error("the server of the installed program %s did not live for %u s: the next one is the previous program",
+    log_error("the server of the installed program %s died or hung within %u s: the previous program is started again",
               p->path, (unsigned)(p->trial / SECOND));
     return true;
 }

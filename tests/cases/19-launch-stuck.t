@@ -76,7 +76,7 @@ begin_away DEALFS_LAUNCH_PATIENCE=2
 ok 'launch ends' wait_for 30 ended
 kill -CONT "$agent"
 finish 'a silent agent' 1 1
-like 'the message' "$(cat "$tmp/log")" 'away: dealfs: nothing was heard for 2 s'
+like 'the message' "$(cat "$tmp/log")" 'away: dealfs: no message came for 2 s'
 begin_away DEALFS_LAUNCH_PATIENCE=600
 kill -HUP "$launched"
 ok 'launch ends before an agent confirms the end' wait_for 70 ended

@@ -134,10 +134,10 @@ refuse ERANGE '1 to 1048576' epoch=0 ranks=0 batch=8
 refuse ERANGE '0 to 3' "${base[@]}" rank=4
 refuse EINVAL 'not one of' "${base[@]}" reply=json
 refuse EINVAL 'has 100 samples; `under=DIR`, `match=GLOB` or `samples=NAME`' "${base[@]}" count=99
-refuse EINVAL 'has 100 samples; as many has `under=class0`' "${base[@]}" count=25
-refuse EINVAL 'has 25 samples; as many has `samples=mine`' "${base[@]}" under=class0 count=3
-refuse EINVAL 'has 3 samples; as many has `samples=mine under=class0`' "${base[@]}" samples=mine count=1
-refuse EINVAL 'as many has `samples=all`' "${base[@]}" samples=imagefolder count=100
+refuse EINVAL 'has 100 samples; `under=class0` has that many' "${base[@]}" count=25
+refuse EINVAL 'has 25 samples; `samples=mine` has that many' "${base[@]}" under=class0 count=3
+refuse EINVAL 'has 3 samples; `samples=mine under=class0` has that many' "${base[@]}" samples=mine count=1
+refuse EINVAL '`samples=all` has that many' "${base[@]}" samples=imagefolder count=100
 refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
 refuse ERANGE 'past the end' "${base[@]}" skip=101
 refuse ERANGE 'past the end' "${base[@]}" echo=2 echo_at=batch skip=288

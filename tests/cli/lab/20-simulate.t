@@ -114,7 +114,7 @@ like 'there are as many samples as numbers' "$(of_file --batch 1000)" \
     '1 steps of 8 ranks with 1000 .* exceed the dataset.s 4000 samples'
 printf 12345 >"$tmp/numbers"
 exits 1 'a file of other numbers' of_file
-like 'says so' "$(of_file)" 'has 5 bytes, which are no numbers of 32 bits'
+like 'says so' "$(of_file)" 'has 5 bytes, not a multiple of 4'
 : >"$tmp/numbers"
 exits 1 'an empty file' of_file
 like 'a file that is not there' "$(dealfs simulate cost --costs "$tmp/none" 2>&1)" 'none: No such file or directory$'
