@@ -110,7 +110,9 @@ static int read_costs(struct costs_wanted *c, struct str *text)
     if (error)
         return command_fail("simulate: read %s: %s", c->costs, strerror(-error));
     if (text->length == 0 || text->length % sizeof(uint32_t))
-        return command_fail("simulate: %s has %zu bytes, not a multiple of 4: it needs one number of 32 bits per sample", c->costs, text->length);
+        return command_fail(
+            "simulate: %s has %zu bytes, not a multiple of 4: it needs one number of 32 bits per sample", c->costs,
+            text->length);
     c->samples = text->length / sizeof(uint32_t);
     return COMMAND_DONE;
 }
