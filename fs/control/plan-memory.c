@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20 };
 
 static void add_room(struct budget *room, struct str *why)
 {
@@ -46,6 +49,20 @@ static int leave_room(struct control *control, struct plan_memory *memory, struc
     return error;
 }
 
+/* Page faults of arrays of megabytes take a fifth of the time of a plan; huge pages avoid most of them. They may add an
+ * eighth to the memory that is charged. */
+static void *allocate_pages(uint64_t bytes)
+{
+    uint64_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uint64_t huge = whole - bytes > bytes / 8 ? whole - HUGE_PAGE : whole;
+    if (!huge)
+        return malloc(bytes + !bytes);
+    void *memory = aligned_alloc(HUGE_PAGE, whole);
+    if (memory)
+        madvise(memory, huge, MADV_HUGEPAGE); /* without huge pages it is only slower */
+    return memory;
+}
+
 int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory *memory, struct str *why)
 {
     if (memory->charge.budget == &control->record_room) {
@@ -57,7 +74,7 @@ int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory
         if (error)
             return error;
     }
-    memory->bytes = malloc(bytes + !bytes);
+    memory->bytes = allocate_pages(bytes);
     return memory->bytes ? 0 : str_no_memory(why);
 }
 
