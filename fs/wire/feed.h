@@ -22,10 +22,10 @@ enum {
     FEED_TEXT = 2048, /* maximum length of a plan's pairs */
     FEED_PLACES = 4,  /* RAM, SSD, peer, source: as in fs/store/store.h */
     FEED_REPORTS = 256,
-    FEED_NAMED = 256,  /* samples that a report names, per kind */
-    FEED_NOTES = 8192, /* a power of two */
-    FEED_STREAMS = 64, /* lists that are read concurrently as streams */
-    FEED_WORKERS = 64, /* streams of one list that are counted: those of the first workers */
+    FEED_NAMED = 256,   /* samples that a report names, per kind */
+    FEED_NOTES = 8192,  /* a power of two */
+    FEED_STREAMS = 64,  /* lists that are read concurrently as streams */
+    FEED_WORKERS = 256, /* streams of one list that are counted: those of the first workers */
 };
 
 /* One rank's list: the last request for it, and its end. Numbers grow with each request for any list; times are

@@ -62,6 +62,12 @@ def workers():
         say(report(5))
         read(stream(f'epoch=5,ranks=1,rank=0,workers=3,worker={worker}'))
     say(report(5))
+def many_workers():
+    for worker in 79, 64, *range(64), *range(65, 79):
+        read(stream(f'epoch=12,ranks=1,rank=0,workers=80,worker={worker}'))
+        if worker in (79, 64):
+            say(report(12))
+    say(report(12))
 def ranks():
     for rank in 0, 1:
         read(stream(f'epoch=6,ranks=2,rank={rank}'))
@@ -121,6 +127,9 @@ $all"
 is 'streams of workers have one report' "$(coverage workers)" "None
 ['unknown', 5120, 1704, 0, 3416, 41943040, False]
 ['unknown', 5120, 3416, 0, 1704, 41943040, False]
+$all"
+is 'so have those of 80 workers' "$(coverage many_workers)" "['unknown', 5120, 64, 0, 5056, 41943040, False]
+['unknown', 5120, 128, 0, 4992, 41943040, False]
 $all"
 is 'ranks have one each, of one pass' "$(coverage ranks)" "['complete', 2560, 2560, 0, 0, 20971520, True]
 ['complete', 2560, 2560, 0, 0, 20971520, True]
