@@ -315,6 +315,7 @@ SCRIPT_TESTS = \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
 	tests/cases/33-streams-blocked.t \
+	tests/cases/33-streams-end.t \
 	tests/cases/33-streams.t \
 	tests/cases/34-stream-coverage.t \
 	tests/cases/54-hostile.t \
