@@ -19,11 +19,25 @@ natural() { echo "$mnt/.dealfs/plan/epoch=$2,ranks=1,batch=8,order=natural,sampl
 
 set_faults 'hang=slow/*'
 pids=()
-for ((i = 0; i < readers; i++)); do
-    cmp "$src/slow/b" "$(natural slow $i)" >"$tmp/cmp.$i" 2>&1 &
-    pids+=($!)
-done
-all_wait() { [ "$(ps -o stat= -p "$(IFS=,; echo "${pids[*]}")" | grep -c D)" = $readers ]; }
+read_slow() { # number of readers, with those that already read
+    for ((i = ${#pids[@]}; i < $1; i++)); do
+        cmp "$src/slow/b" "$(natural slow $i)" >"$tmp/cmp.$i" 2>&1 &
+        pids+=($!)
+    done
+}
+all_wait() { [ "$(ps -o stat= -p "$(IFS=,; echo "${pids[*]}")" | grep -c D)" = ${#pids[@]} ]; }
+
+# The look-ahead of a stream begins with two of eight threads, so two waiting streams leave threads for a third one.
+read_slow 2
+ok 'two readers of the slow source wait' wait_for 60 all_wait
+before=$(answered "$mnt" ram)
+exec 3<"$(stream cached 3)"
+is 'the first bytes of a stream of cached samples are read' "$(head -c 4096 <&3 | wc -c)" 4096
+read_ahead() { [ $(($(answered "$mnt" ram) - before)) -ge $((1 << 20)) ]; }
+ok 'what follows is read ahead' wait_for 30 read_ahead
+exec 3<&-
+
+read_slow $readers
 ok 'all readers of the slow source wait' wait_for 60 all_wait
 ok 'a stream of cached samples is read' timeout 100 cmp "$src/cached/a" "$(natural cached 1)"
 ok 'and one in another order' timeout 100 cp "$(stream cached 2)" "$tmp/copy"
