@@ -177,7 +177,7 @@ static int check_offer(struct start *s, const struct mounter_offer *offer, struc
 /* The previous mount may be about to end, or the mounter about to start: the containers of a pod start together. */
 static unsigned patience_with(int error)
 {
-    return error == -EBUSY ? BUSY_MS : error == -ENOENT || error == -ECONNREFUSED ? ABSENT_MS : 0;
+    return error == -EBUSY || error == -EEXIST ? BUSY_MS : error == -ENOENT || error == -ECONNREFUSED ? ABSENT_MS : 0;
 }
 
 static int connect_mounter(struct start *s, struct str *why)

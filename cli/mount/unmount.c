@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <string.h>
 
-enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1, BUSY_MS = 1000, AGAIN_MS = 20 };
+enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1, HELPED_SECONDS = 10, BUSY_MS = 1000, AGAIN_MS = 20 };
 static const char DATA[] = "fuse.dealfs", CONTROL[] = "fuse.dealfs-ctl";
 
 struct unmount_work {
@@ -135,6 +135,20 @@ static int take_idle(struct unmount_work *w, struct str *why)
     }
 }
 
+static int await_mounter(const struct unmount_work *w, struct str *why)
+{
+    uint64_t deadline = clock_now() + HELPED_SECONDS * SECOND;
+    while (find_on(w, w->live->mountpoint, DATA) == w->live->minor) {
+        if (clock_now() > deadline) {
+            str_addf(why, "unmount %s: dealfs-mounter has not unmounted it: is one running? See `dealfs log`",
+                     w->live->mountpoint);
+            return -ECONNREFUSED;
+        }
+        clock_sleep(AGAIN_MS * MILLISECOND);
+    }
+    return 0;
+}
+
 /* Only dealfs-mounter can unmount it, and only the keeper is connected to that. The keeper has it unmount lazily. */
 static int ask_keeper(const struct unmount_work *w, struct str *why)
 {
@@ -149,7 +163,7 @@ static int ask_keeper(const struct unmount_work *w, struct str *why)
     }
     if (error)
         str_addf(why, "unmount %s: its keeper has ended: dealfs-mounter unmounts it", w->live->mountpoint);
-    return error;
+    return error ? error : await_mounter(w, why);
 }
 
 /* fusermount3 would say that there is no such mount. */

@@ -2,6 +2,7 @@
 #include "fs/attach/mounter.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/parcel.h"
 
 #include <poll.h>
@@ -114,7 +115,8 @@ static int take_offer(int socket, struct mounter_offer *offer)
     return error;
 }
 
-int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why)
+/* The socket; `offer->error` may also be an error. */
+static int receive_offer(const char *path, struct mounter_offer *offer, struct str *why)
 {
     CLEANUP_CLOSE int fd = open_connection(path);
     int error = fd < 0 ? fd : take_offer(fd, offer);
@@ -124,13 +126,44 @@ int mounter_connect(const char *path, struct mounter_offer *offer, struct str *w
                          : error == -EPROTO  ? "it is not a dealfs-mounter of this version"
                          : error             ? strerror(-error)
                                              : offer->why;
-    if (!error)
-        error = offer->error;
-    if (!error)
+    if (!error && !offer->error)
         return steal_fd(fd);
     str_adds(why, "dealfs-mounter at ");
     str_add_printable(why, path, strlen(path));
     str_adds(why, ": ");
     str_add_printable(why, reason, strlen(reason));
+    return error ? error : steal_fd(fd);
+}
+
+int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why)
+{
+    CLEANUP_CLOSE int fd = receive_offer(path, offer, why);
+    return fd < 0 ? fd : offer->error ? offer->error : steal_fd(fd);
+}
+
+static int take_left(const char *path, unsigned minor, struct str *why)
+{
+    const struct mounter_request look = {.verb = MOUNTER_LOOK};
+    struct mounter_offer offer;
+    struct mounter_reply found;
+    CLEANUP_CLOSE int fd = receive_offer(path, &offer, why);
+    if (fd < 0 || offer.error != -EEXIST)
+        return fd < 0 ? fd : offer.error;
+    str_clear(why);
+    int error = mounter_ask(fd, &look, -1, &found, NULL, why);
+    if (error || found.data_minor != minor) /* another mount is there: ours is gone */
+        return error;
+    return mounter_do(fd, MOUNTER_TAKE, TAKE_DATA | TAKE_CONTROL, why);
+}
+
+int mounter_take_left(const char *path, unsigned minor, struct str *why)
+{
+    enum { TRIES = 30, PAUSE_MS = 100 };
+    int error = take_left(path, minor, why);
+    for (int i = 0; error == -EBUSY && i < TRIES; i++) { /* `dealfs mount` learns that a mount is there */
+        clock_sleep(PAUSE_MS * MILLISECOND);
+        str_clear(why);
+        error = take_left(path, minor, why);
+    }
     return error;
 }

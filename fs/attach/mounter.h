@@ -70,5 +70,7 @@ int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *
 /* Connect to the mounter that listens at `path`, and receive its offer. The socket, or -errno. -EPERM: the process that
  * listens is not root, or it refuses. */
 int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why);
+/* The mounter that made the mount `minor` has ended: have the one that listens at `path` by now unmount it. */
+int mounter_take_left(const char *path, unsigned minor, struct str *why);
 
 #endif

@@ -128,6 +128,9 @@ int pair_clear(const struct pair *p)
     CLEANUP_STR struct str ignored = STR_INIT;
     enum { STACKED = 8 };
     struct attach_mount_info info;
+    CLEANUP_CLOSE int place = attach_open(p->mountpoint, 0, &ignored);
+    if (place < 0)
+        return place;
     for (int i = 0; i < STACKED; i++) {
         int error = attach_find(p->mountpoint, &info);
         if (error)
@@ -135,12 +138,29 @@ int pair_clear(const struct pair *p)
         free(info.source);
         if (strcmp(info.type, "fuse.dealfs") != 0)
             return 0;
-        if (info.uid != p->uid || !is_dead(p, info.minor))
+        if (info.uid != p->uid)
+            return -EBUSY;
+        if (!is_dead(p, info.minor))
             break;
         error = attach_unmount(p->mountpoint, info.minor, true, &ignored);
         if (error)
             return error;
         log_warning("a dead mount was removed");
     }
-    return -EBUSY;
+    return -EEXIST;
+}
+
+bool pair_adopt(struct pair *p)
+{
+    struct attach_mount_info info;
+    if (attach_find(p->mountpoint, &info))
+        return false;
+    bool ours = strcmp(info.type, "fuse.dealfs") == 0 && info.uid == p->uid;
+    if (ours) {
+        p->source = info.source;
+        p->data_minor = info.minor;
+    } else {
+        free(info.source);
+    }
+    return ours;
 }

@@ -22,8 +22,10 @@ int pair_put(const struct pair *pair, int data, int control, struct str *why);
 /* Remove both lazily, if they are still ours; logs failures. `spare`: do not touch another mount that may be on the
  * mountpoint by now. */
 int pair_take(const struct pair *pair, bool spare);
-/* Remove dead mounts of `uid` from the mountpoint; only for root. -EBUSY: a mount of dealfs there is
- * alive, or belongs to another user. */
+/* Remove dead mounts of `uid` from the mountpoint; only for root. -ENOENT and the like: there is no such directory.
+ * -EEXIST: a mount of dealfs there is alive; -EBUSY: it belongs to another user. */
 int pair_clear(const struct pair *pair);
+/* Take over a mount of `uid` on the mountpoint: sets `source`, which the caller frees, and `data_minor`. */
+bool pair_adopt(struct pair *pair);
 
 #endif

@@ -20,8 +20,6 @@
 #include "fs/keeper/watchdog.h"
 #include "fs/wire/handover.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -257,7 +255,7 @@ static bool keeper_turn(struct keeper *k, int server)
         keeper_leave(k, "the command that mounted has ended");
     if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
         keeper_leave(k, "another node of the world requested it");
-    if (!k->leaving && takedown_asked())
+    if (takedown_asked()) /* also again: the first attempt may have failed */
         keeper_leave(k, "its user requested it");
     return ready <= 0 || !fd[3].revents;
 }
@@ -414,6 +412,8 @@ static void keeper_prepare(struct keeper *k)
         keeper_fail("make the servers' shared memory", error);
     if (has_flag(k, HANDOVER_UP)) /* set by an earlier keeper */
         k->coming = COMING_DONE;
+    else if (!handover_has(FD_READY)) /* the command has lost the keeper that it waits for */
+        keeper_leave(k, "the keeper has died before the mount was up");
     const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
     int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;
     k->watchdog.patience = 1000 * (unsigned)patience;

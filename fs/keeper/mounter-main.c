@@ -36,7 +36,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 enum {
     ASKED_FD = FD_MOUNTER,
@@ -67,12 +66,13 @@ static int mounter_look(struct mounter *m, const struct mounter_request *request
     return 0;
 }
 
-static void close_both(int fds[2])
+static void close_both(int *first, int *second)
 {
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    fds[0] = fds[1] = -1;
+    if (*first >= 0)
+        close(*first);
+    if (*second >= 0)
+        close(*second);
+    *first = *second = -1;
 }
 
 static int make_mount(struct mounter *m, const char *path, bool data, struct attach_mount *made, struct str *why)
@@ -107,7 +107,7 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
         return error;
     error = make_mount(m, m->pair.mountpoint, true, &data, why);
     if (error) {
-        close_both((int[]){control.device, control.root});
+        close_both(&control.device, &control.root);
         return error;
     }
     m->gives[0] = data.device;
@@ -168,8 +168,7 @@ static int mounter_put(struct mounter *m, const struct mounter_request *request,
     if (error)
         return error;
     m->put = true;
-    close_both((int[]){m->data, m->control});
-    m->data = m->control = -1;
+    close_both(&m->data, &m->control);
     return 0;
 }
 
@@ -178,6 +177,7 @@ static int mounter_take(struct mounter *m, const struct mounter_request *request
     struct pair pair = m->pair;
     (void)given, (void)why;
     m->spent = true;
+    close_both(&m->data, &m->control); /* mounts that were not put up end with these */
     if (!m->put)
         return 0;
     if (!(request->bytes & TAKE_DATA))
@@ -243,7 +243,7 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
     bool first = request->verb == MOUNTER_PUT && !reply.error && !told;
     snprintf(reply.why, sizeof reply.why, "%s", why.data ? why.data : "");
     mounter_send(to, &reply, sizeof reply, m->gives);
-    close_both(m->gives);
+    close_both(&m->gives[0], &m->gives[1]);
     if (first && m->noted)
         utab_note(m->source, m->pair.mountpoint);
     told |= first;
@@ -309,10 +309,8 @@ static void take_dead(struct mounter *m)
 static int look_and_clear(const void *mounter)
 {
     const struct mounter *m = mounter;
-    CLEANUP_STR struct str ignored = STR_INIT;
     close_range(FD_LAST + 1, ~0u, 0); /* a child that hangs must not keep the socket */
-    CLEANUP_CLOSE int place = attach_open(m->pair.mountpoint, 0, &ignored);
-    return place < 0 ? place : pair_clear(&m->pair);
+    return pair_clear(&m->pair);
 }
 
 /* Is the mountpoint there, without a mount? Removes a dead one. A child looks: a file system on the path may hang. */
@@ -327,12 +325,12 @@ static bool say_offer(const struct mounter *m, int to)
                                   .error = clear_mountpoint(m),
                                   .pid_namespace = process_namespace(),
                                   .allow_other = m->options.allow_other};
-    const char *why = offer.error == -EBUSY ? "a dealfs mount is there" : strerror(-offer.error);
+    const char *why = offer.error == -EEXIST ? "a dealfs mount is there" : strerror(-offer.error);
     snprintf(offer.mountpoint, sizeof offer.mountpoint, "%s", m->pair.mountpoint);
     snprintf(offer.why, sizeof offer.why, "%s", why);
     if (offer.error)
         log_error("%s: %s", m->pair.mountpoint, offer.why);
-    return mounter_send(to, &offer, sizeof offer, NULL) == 0 && !offer.error;
+    return mounter_send(to, &offer, sizeof offer, NULL) == 0 && (!offer.error || offer.error == -EEXIST);
 }
 
 /* A child serves one mount, so that all that its user sends ends with it. */
@@ -342,6 +340,8 @@ static _Noreturn void serve_mount(struct mounter *m, int from)
     if (dup2(from, ASKED_FD) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0 ||
         setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
         _exit(1);
+    if (pair_adopt(&m->pair)) /* it outlived its mounter: its processes can only request to unmount it */
+        m->made = m->put = m->spent = true;
     serve(m);
     take_dead(m);
     _exit(0);
@@ -357,8 +357,8 @@ static void serve_next(struct mounter *m, struct lobby *lobby, int from)
     int error = id < 0 ? -errno : process_watch(id, &child);
     if (error) {
         log_error("start a process for the mount: %s", strerror(-error));
-        if (id > 0 && kill(id, SIGKILL) == 0) /* it would serve beside the next one */
-            waitpid(id, &status, 0);
+        if (id > 0) /* it would serve beside the next one */
+            process_await_child(id, 0, &status);
         return;
     }
     if (!lobby_wait(lobby, child.pidfd))
@@ -375,7 +375,7 @@ static int open_lobby(const struct mounter *m, struct lobby *lobby)
         error = lobby_init(lobby);
     if (!error)
         error = clear_mountpoint(m);
-    if (!error || error == -EBUSY) /* a mount that outlived its mounter is there */
+    if (!error || error == -EEXIST || error == -EBUSY) /* a mount that outlived its mounter is there */
         return lobby_open(lobby);
     log_error("%s: %s", m->pair.mountpoint, strerror(-error));
     return error;

@@ -67,7 +67,9 @@ void takedown_listen(void)
 
 bool takedown_asked(void)
 {
-    return asked != 0;
+    bool was = asked != 0;
+    asked = 0;
+    return was;
 }
 
 /* --- mounts --- */
@@ -79,14 +81,19 @@ static bool is_anothers(const struct mount_config *config)
     return statfs(config->mountpoint, &fs) == 0;
 }
 
-/* If the mounter was killed: the mounts belong to this user, and fusermount3 unmounts them. */
+/* If the mounter was killed: another one unmounts the mounts, or fusermount3, because they belong to this user. */
 static void unmount_both(struct mount_config config, enum takedown how, unsigned data, unsigned control)
 {
-    CLEANUP_STR struct str ignored = STR_INIT;
+    CLEANUP_STR struct str why = STR_INIT;
     bool spare = how == TAKEDOWN_ENDED && is_anothers(&config);
     uint64_t left = (spare ? TAKE_SPARES : 0) | (data ? TAKE_DATA : 0) | (control ? TAKE_CONTROL : 0);
-    if (handover_has(FD_MOUNTER) && mounter_do(FD_MOUNTER, MOUNTER_TAKE, left, &ignored) == 0)
+    if (handover_has(FD_MOUNTER) && mounter_do(FD_MOUNTER, MOUNTER_TAKE, left, &why) == 0)
         return;
+    str_clear(&why);
+    if (config.mounter && data && mounter_take_left(config.mounter, data, &why) == 0)
+        return;
+    if (why.length)
+        log_error("%s", why.data);
     config.data_minor = data;
     config.control_minor = control;
     const struct pair pair = pair_of(&config);

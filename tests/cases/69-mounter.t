@@ -3,7 +3,7 @@
 # killed; and what its user may try against the process that has the rights.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 user_setup
-require python3 setpriv nsenter unshare
+require python3 setpriv nsenter unshare strace prlimit
 [ -n "${TEST_NAMESPACE-}" ] || plan_skip 'a mount namespace of its own cannot be made'
 
 src=$tmp/src share=$tmp/share mnt=$tmp/share/mnt sock=$tmp/user/sock state=$tmp/user/state
@@ -132,6 +132,20 @@ kill -KILL "${all[@]}"
 ok 'all its processes are killed: the mounter unmounts' wait_for 20 gone
 ok 'and serves the next' up
 
+mapfile -t all < <(of_client)
+kill -STOP "${all[@]}"
+kill -KILL "${all[@]}"
+ok 'which is killed, too' wait_for 20 gone
+as_client strace -f -qq -o /dev/null -e trace=execveat -e inject=execveat:delay_enter=3000000 \
+    timeout 60 dealfs mount -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >/dev/null 2>&1 &
+tap_pids+=($!)
+stands_by() { [ -n "$(pid_of backup)" ]; }
+ok 'a mount whose server starts slowly' wait_for 20 stands_by
+kill -9 "$(pid_of keeper)" $(processes 'dealfs mount' | tail -1)
+ok 'keeper and command are killed: the next keeper ends it' wait_for 20 no_client
+ok 'and never mounts' gone
+ok 'the mounter serves the next' up
+
 # --- the mounter is killed, with the child that serves the mount ---
 mapfile -t all < <(processes dealfs-mounter)
 is 'there are two' "${#all[@]}" 2
@@ -140,6 +154,24 @@ wait "$mounter"
 ok 'a mount outlives its mounter' serves
 ok 'another mounter takes the same socket' mounter
 one_line 'which refuses a second mount' 'a dealfs mount is there' up ",state=$tmp/user/second"
+ok 'and unmounts the first one for its user' down
+ok 'it is gone' gone
+ok 'its processes end' wait_for 20 no_client
+ok 'again' up
+mapfile -t all < <(processes dealfs-mounter)
+kill -9 "${all[@]}"
+wait "$mounter"
+one_line 'without a mounter nothing is unmounted, and this is reported' 'dealfs-mounter has not unmounted it' down
+ok 'the mount still serves' serves
+ok 'the next mounter' mounter
+ok 'unmounts it' down
+ok 'it is gone' gone
+ok 'its processes end' wait_for 20 no_client
+ok 'again' up
+mapfile -t all < <(processes dealfs-mounter)
+kill -9 "${all[@]}"
+wait "$mounter"
+ok 'another mounter' mounter
 mapfile -t all < <(of_client)
 kill -STOP "${all[@]}"
 kill -KILL "${all[@]}"
