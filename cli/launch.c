@@ -4,11 +4,9 @@
 #include "cli/launch/head.h"
 #include "cli/launch/launch-world.h"
 #include "cli/mount/mount-options.h"
-#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/size.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 

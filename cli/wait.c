@@ -12,7 +12,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdint.h>
-#include <string.h>
 
 static const uint64_t FOREVER = UINT64_MAX;
 enum { PAUSE_FIRST_MS = 20, PAUSE_LAST_MS = 1000 };

@@ -3,7 +3,6 @@
 
 #include "cli/live/client.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 

@@ -6,9 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 
 enum { TURN_MOST_S = 45 };

@@ -3,7 +3,6 @@
  * the others, and then serves the node's server until the world ends. However it ends, mounts are not affected.
  *
  * One thread. MPI has other threads in this process; none of them runs our code. */
-#include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
 #include "mpi/courier.h"
@@ -12,7 +11,6 @@
 #include <inttypes.h>
 #include <mpi.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

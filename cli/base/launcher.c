@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool read_variable(const char *name, unsigned least, unsigned *value)
 {

@@ -24,7 +24,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum way { REGULAR, DISTRIBUTED, LOCALITY, LOCAL, WAYS };

@@ -3,10 +3,8 @@
 
 #include "cli/lab/cost-simulation.h"
 #include "cli/lab/lab-options.h"
-#include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
-#include "fs/base/size.h"
 
 #include <errno.h>
 #include <fcntl.h>

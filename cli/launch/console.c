@@ -1,8 +1,6 @@
 /* Implements console.h. */
 #include "cli/launch/console.h"
 
-#include "fs/base/cleanup.h"
-
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>

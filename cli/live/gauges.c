@@ -2,7 +2,6 @@
 #include "cli/live/gauges.h"
 
 #include "fs/base/json.h"
-#include "fs/base/size.h"
 #include "fs/wire/node.h"
 
 #include <inttypes.h>

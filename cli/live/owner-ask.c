@@ -6,7 +6,6 @@
 #include "cli/live/owner-ask.h"
 
 #include "cli/live/client.h"
-#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/size.h"
 

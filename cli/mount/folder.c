@@ -7,7 +7,6 @@
 #include "fs/base/file.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>

@@ -6,7 +6,6 @@
 #include "fs/base/file.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>

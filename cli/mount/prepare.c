@@ -16,7 +16,6 @@
 #include "fs/base/file.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -7,7 +7,6 @@
 #include "fs/base/parcel.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -4,7 +4,6 @@
 #include "fs/base/utf8.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 static void add_escaped(struct str *out, unsigned char c)

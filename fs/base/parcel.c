@@ -2,7 +2,6 @@
 #include "fs/base/parcel.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>

@@ -2,7 +2,6 @@
 #include "fs/base/clock.h"
 #include "fs/catalog/crawl.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "fs/catalog/glob.h"
 #include "fs/catalog/samples-inside.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 /* --- a list --- */

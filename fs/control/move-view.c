@@ -2,7 +2,6 @@
 #include "fs/control/move-view.h"
 
 #include "fs/base/json.h"
-#include "fs/base/size.h"
 
 #include <stddef.h>
 

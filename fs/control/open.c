@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Lists are also read without a handle: a handle only keeps a replaced list alive. */
 #define NO_HANDLE UINT64_MAX

@@ -5,7 +5,6 @@
 
 #include "fs/base/size.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -2,7 +2,6 @@
 #include "fs/control/request-text.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { JUST_BEFORE = 100000000 }; /* nanoseconds between a lookup and its open */
 

@@ -9,9 +9,7 @@
 #include "fs/plan/exchange-request.h"
 #include "fs/world/extents.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 /* How much a turn moves, in all groups together. A sample moves with its first extent. */
 struct moved {

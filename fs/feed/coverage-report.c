@@ -1,8 +1,6 @@
 /* Publishes what coverage.c has counted: how far each list is, and its report. */
 #include "fs/feed/coverage-inside.h"
 
-#include "fs/base/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
-#include "fs/base/str.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     WORKERS = 8,            /* number of workers of a rank, each with */

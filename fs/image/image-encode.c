@@ -1,8 +1,6 @@
 /* Encodes pixels as a JPEG file: baseline, 4:2:0, without metadata except orientation and colour profile. */
 #include "fs/image/codec-inside.h"
 
-#include <string.h>
-
 #include <jerror.h>
 
 enum { ROOM = 64 << 10 };

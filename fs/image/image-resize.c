@@ -12,7 +12,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LOBES = 3,

@@ -3,7 +3,6 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
-#include "fs/base/process.h"
 #include "fs/keeper/backoff.h"
 #include "fs/keeper/oom.h"
 #include "fs/wire/feed.h"

@@ -2,7 +2,6 @@
 
 #include "fs/base/size.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

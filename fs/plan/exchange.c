@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <string.h>
 
 enum {
     GRADES_OF_DOUBLE = 8, /* between a cost and its double */

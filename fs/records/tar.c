@@ -10,7 +10,6 @@
 #include "fs/records/container.h"
 #include "fs/records/tar-header.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,11 +3,8 @@
  * A node is asked for up to SMALL_FETCHES small reads concurrently, each in its own question. Reads that arrive
  * meanwhile wait, and the next question asks for all of them that fit into one message. So a few messages fetch many
  * records even where latency is high, and a single read never waits. */
-#include "fs/store/value.h"
 #include "fs/world/fetch-inside.h"
 #include "fs/world/receive.h"
-
-#include <errno.h>
 
 enum {
     SMALL_FETCHES = 8,      /* unanswered questions to a node from which on small reads wait */

@@ -3,7 +3,6 @@
 #include "fs/world/shelf.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
 #include "fs/base/halt.h"
 
 #include <errno.h>
