@@ -205,10 +205,8 @@ static bool asked_seen(void *user, uint64_t seen)
 {
     struct container_job *job = user;
     note_seen(job, seen < job->file->size ? seen : job->file->size);
-    pthread_mutex_lock(&job->all->lock);
-    bool going = !job->all->error;
-    pthread_mutex_unlock(&job->all->lock);
-    return going && !interrupted;
+    LOCK_SCOPE(&job->all->lock);
+    return !job->all->error && !interrupted;
 }
 
 /* Ask the node that owns it. -EREMOTE: parse it here. */

@@ -180,11 +180,10 @@ struct samples *samples_table_costs(struct samples_table *t, const char *name)
 
 int samples_table_names(struct samples_table *t, bool costs, struct str *names)
 {
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     for (size_t i = 0; i < t->count; i++)
         if (!is_removed(&t->list[i]) && is_costs(&t->list[i]) == costs)
             str_add(names, t->list[i].name, strlen(t->list[i].name) + 1);
-    pthread_mutex_unlock(&t->lock);
     return names->failed ? -ENOMEM : 0;
 }
 
@@ -380,10 +379,9 @@ bool samples_table_wants(struct samples_table *t, const struct samples_record *r
 {
     if (!record_is_sound(t, record))
         return false;
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     const struct named_list *named = named_find(t, record->name);
     const struct samples_record own = named ? record_of(named) : (struct samples_record){0};
-    pthread_mutex_unlock(&t->lock);
     return samples_record_compare(record, &own) > 0;
 }
 

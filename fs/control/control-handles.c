@@ -105,11 +105,10 @@ int handles_get(struct control_handles *handles, uint64_t fh, struct control_han
     int error = handles_check(handles, fh);
     if (error)
         return error;
-    pthread_mutex_lock(&handles->lock);
+    LOCK_SCOPE(&handles->lock);
     *out = handles->slot[(uint32_t)fh];
     if (*out)
         (*out)->references++;
-    pthread_mutex_unlock(&handles->lock);
     return *out ? 0 : -ESTALE;
 }
 

@@ -10,6 +10,7 @@
  * They wait for `work`; readers wait for `filled`. */
 #include "fs/control/epoch-ahead.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
@@ -109,12 +110,11 @@ static bool any_drops(const struct epoch_ahead *a)
 void epoch_ahead_stop(struct epoch_ahead *a)
 {
     uint64_t until = clock_now() + DROP_MS * MILLISECOND;
-    pthread_mutex_lock(&a->lock);
+    LOCK_SCOPE(&a->lock);
     atomic_store(&a->stopping, true);
     pthread_cond_broadcast(&a->work);
     while (any_drops(a) && cond_wait_until(&a->filled, &a->lock, until))
         ;
-    pthread_mutex_unlock(&a->lock);
 }
 
 void epoch_ahead_destroy(struct epoch_ahead *a)
@@ -139,7 +139,7 @@ void epoch_ahead_destroy(struct epoch_ahead *a)
 void epoch_ahead_rest(struct epoch_ahead *a)
 {
     uint64_t now = clock_now();
-    pthread_mutex_lock(&a->lock);
+    LOCK_SCOPE(&a->lock);
     for (int i = 0; i < CURSORS; i++)
         if (a->cursor[i].stream && !a->cursor[i].dropping && now > a->cursor[i].used + ACTIVE_S * SECOND)
             cursor_free(&a->cursor[i]);
@@ -151,7 +151,6 @@ void epoch_ahead_rest(struct epoch_ahead *a)
         munmap(b->bytes, BLOCK_BYTES);
         b->bytes = NULL;
     }
-    pthread_mutex_unlock(&a->lock);
 }
 
 /* --- blocks --- */
@@ -274,7 +273,7 @@ static void *ahead_main(void *argument);
 
 void epoch_ahead_note(struct epoch_ahead *a, const struct ahead_read *r)
 {
-    pthread_mutex_lock(&a->lock);
+    LOCK_SCOPE(&a->lock);
     struct stream_cursor *c = cursor_move(a, r);
     if (c && c->depth > 0 && !atomic_load(&a->stopping)) {
         uint64_t number = c->next / BLOCK_BYTES, end = number + depth_now(a, c);
@@ -285,7 +284,6 @@ void epoch_ahead_note(struct epoch_ahead *a, const struct ahead_read *r)
         if (a->threads == 0)
             a->threads = threads_start(a->thread, AHEAD_THREADS, "stream", ahead_main, a);
     }
-    pthread_mutex_unlock(&a->lock);
 }
 
 /* 0; -EAGAIN: the block is missing; -EBUSY: it is being gathered. */
@@ -356,11 +354,10 @@ int epoch_ahead_get(struct epoch_ahead *a, const struct ahead_read *r, bool wait
 
 void epoch_ahead_put(struct epoch_ahead *a, const struct ahead_read *r, const struct ahead_piece *piece)
 {
-    pthread_mutex_lock(&a->lock);
+    LOCK_SCOPE(&a->lock);
     for (int i = 0; i < 2; i++)
         if (piece->block[i] >= 0)
             block_unpin(&a->block[piece->block[i]], r);
-    pthread_mutex_unlock(&a->lock);
 }
 
 /* --- the threads --- */
@@ -431,7 +428,7 @@ static void drop_pages(struct epoch_ahead *a, struct stream_cursor *c)
 static void *ahead_main(void *argument)
 {
     struct epoch_ahead *a = argument;
-    pthread_mutex_lock(&a->lock);
+    LOCK_SCOPE(&a->lock);
     while (!atomic_load(&a->stopping)) {
         struct ahead_block *b = take_wanted(a);
         struct stream_cursor *c = b ? NULL : take_drop(a);
@@ -442,6 +439,5 @@ static void *ahead_main(void *argument)
         else
             pthread_cond_wait(&a->work, &a->lock);
     }
-    pthread_mutex_unlock(&a->lock);
     return NULL;
 }

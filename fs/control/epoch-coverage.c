@@ -3,6 +3,7 @@
 
 #include "fs/control/control-private.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 
 #include <errno.h>
@@ -148,7 +149,7 @@ void epoch_coverage_read(struct control *control, const struct epoch_stream *s, 
     struct feed *feed = control->config.feed;
     if (!feed || of->worker >= FEED_WORKERS || of->samples == 0)
         return;
-    pthread_mutex_lock(&control->feed_lock);
+    LOCK_SCOPE(&control->feed_lock);
     struct feed_stream *l = list_of(feed, of, offset);
     if (l) {
         uint32_t *read = &l->read[of->worker];
@@ -159,7 +160,6 @@ void epoch_coverage_read(struct control *control, const struct epoch_stream *s, 
         if (read_of(l) == l->samples)
             end_list(feed, l, false);
     }
-    pthread_mutex_unlock(&control->feed_lock);
 }
 
 /* Returns with feed_lock held if the list is found. */
@@ -209,9 +209,8 @@ void epoch_coverage_publish(struct control *control)
     struct feed *feed = control->config.feed;
     if (!feed)
         return;
-    pthread_mutex_lock(&control->feed_lock);
+    LOCK_SCOPE(&control->feed_lock);
     for (int i = 0; i < FEED_STREAMS; i++)
         if (feed->stream[i].asked && feed->stream[i].dirty)
             publish_list(feed, &feed->stream[i]);
-    pthread_mutex_unlock(&control->feed_lock);
 }

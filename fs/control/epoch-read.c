@@ -7,6 +7,7 @@
 #include "fs/records/tar-rename.h"
 #include "fs/store/store.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
@@ -39,13 +40,12 @@ struct gathering {
 static void end_fetch(struct epoch_fetch *f, int error)
 {
     struct gathering *g = f->gathering;
-    pthread_mutex_lock(&g->lock);
+    LOCK_SCOPE(&g->lock);
     f->busy = false;
     g->busy--;
     g->error = g->error ? g->error : error;
     if (g->busy < g->most || g->error)
         pthread_cond_signal(&g->ended);
-    pthread_mutex_unlock(&g->lock);
 }
 
 static void fetch_ended(struct store_read *read, int error)

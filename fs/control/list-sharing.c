@@ -170,12 +170,11 @@ static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, ui
                     node[v / 64] &= ~(UINT64_C(1) << v % 64);
                 left |= node[v / 64] != 0;
             }
-        pthread_mutex_lock(&s->lock);
+        LOCK_SCOPE(&s->lock);
         uint64_t until = clock_now() + LOOK_AGAIN_MS * MILLISECOND;
         while (left && !s->stopping && !s->all && cond_wait_until(&s->wanted, &s->lock, until))
             ;
         left &= !s->stopping && !s->all;
-        pthread_mutex_unlock(&s->lock);
     }
 }
 

@@ -189,7 +189,7 @@ static int look_up_file(fuse_req_t req, const char *name, struct fuse_entry_para
         refuse_file(req, name, error, &why);
         return error;
     }
-    pthread_mutex_lock(&control->files->lock);
+    LOCK_SCOPE(&control->files->lock);
     struct request_file *file = file_enter(control, !control_is_owner(control, fuse_req_ctx(req)->uid), name, &meant);
     if (file) {
         file->used = ++control->files->asked;
@@ -197,7 +197,6 @@ static int look_up_file(fuse_req_t req, const char *name, struct fuse_entry_para
         entry->attr_timeout = file->made ? FOREVER : 0;
         entry_stat_file(control, file->ino, (off_t)file->size, &entry->attr);
     }
-    pthread_mutex_unlock(&control->files->lock);
     return file ? 0 : -ENOMEM;
 }
 
@@ -315,7 +314,7 @@ static int file_recall(struct plan_files *files, uint64_t ino, struct known_file
 /* The size is kept even if the content is dropped. */
 static int file_remember(struct plan_files *files, uint64_t ino, const struct kept_content *content)
 {
-    pthread_mutex_lock(&files->lock);
+    LOCK_SCOPE(&files->lock);
     struct request_file *file = file_find(files, ino);
     if (file) {
         file->made = true;
@@ -323,7 +322,6 @@ static int file_remember(struct plan_files *files, uint64_t ino, const struct ke
         file->key = content->origin.key;
         file->size = content_length(&content->content);
     }
-    pthread_mutex_unlock(&files->lock);
     return file ? 0 : -ESTALE;
 }
 

@@ -62,7 +62,7 @@ static uint64_t ring_first(const struct refusal_ring *ring)
 
 void refusals_text(struct refusals *r, struct str *text)
 {
-    pthread_mutex_lock(&r->lock);
+    LOCK_SCOPE(&r->lock);
     uint64_t own = ring_first(&r->own), others = ring_first(&r->others);
     while (own < r->own.count || others < r->others.count) {
         const struct refusal *a = own < r->own.count ? &r->own.at[own % REFUSALS] : NULL;
@@ -71,6 +71,5 @@ void refusals_text(struct refusals *r, struct str *text)
         add_refusal(text, take_own ? a : b);
         *(take_own ? &own : &others) += 1;
     }
-    pthread_mutex_unlock(&r->lock);
     str_add(text, "", 0);
 }

@@ -400,12 +400,10 @@ void slots_resume(struct slots *s, uint64_t unique)
 
 bool slots_interrupt(struct slots *s, uint64_t unique)
 {
-    pthread_mutex_t *lock = stripe_of(s, unique);
-    pthread_mutex_lock(lock);
+    LOCK_SCOPE(stripe_of(s, unique));
     int i = find_entry(s, unique);
     if (i != SLOT_NONE)
         atomic_store_explicit(&lane_slot(s->lane, i)->interrupted, 1, memory_order_relaxed);
-    pthread_mutex_unlock(lock);
     return i != SLOT_NONE;
 }
 

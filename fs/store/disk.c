@@ -13,6 +13,7 @@
  * read again since a thread looked. That is harmless: the thread that takes it still has a waiting read.) */
 #include "fs/store/disk.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
@@ -85,10 +86,9 @@ static void slot_fill(struct disk *d, struct disk_slot *slot, struct store_read 
     atomic_store(&slot->read, read);
     if (atomic_load(&d->watched))
         return;
-    pthread_mutex_lock(&d->lock);
+    LOCK_SCOPE(&d->lock);
     atomic_store(&d->watched, true);
     pthread_cond_signal(&d->wake);
-    pthread_mutex_unlock(&d->lock);
 }
 
 /* False: the read was taken away. */
@@ -128,17 +128,13 @@ static int get_in_slot(struct disk *d, struct disk_slot *slot, struct store_read
 
 static int queue_add(struct disk *d, struct store_read *read)
 {
-    int error = -EINPROGRESS;
-    pthread_mutex_lock(&d->lock);
-    if (atomic_load(&d->stopping)) {
-        error = -ESHUTDOWN;
-    } else {
-        fair_add(&d->queue, read);
-        store_waits(d->store, read, PLACE_SSD);
-        pthread_cond_signal(&d->work);
-    }
-    pthread_mutex_unlock(&d->lock);
-    return error;
+    LOCK_SCOPE(&d->lock);
+    if (atomic_load(&d->stopping))
+        return -ESHUTDOWN;
+    fair_add(&d->queue, read);
+    store_waits(d->store, read, PLACE_SSD);
+    pthread_cond_signal(&d->work);
+    return -EINPROGRESS;
 }
 
 int disk_get(struct disk *d, struct store_read *read, bool may_wait)

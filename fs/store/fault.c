@@ -136,7 +136,7 @@ static void spec_now(struct fault *f, struct spec *spec)
     struct spec next = f->given;
     bool there = *f->given.file && file_read(AT_FDCWD, f->given.file, TEXT_BYTES - 1, &read) == 0;
     const char *text = there && read.data ? read.data : "";
-    pthread_mutex_lock(&f->lock);
+    LOCK_SCOPE(&f->lock);
     if (there != f->there || strcmp(f->text, text) != 0) {
         f->there = there;
         strcpy(f->text, text);
@@ -144,7 +144,6 @@ static void spec_now(struct fault *f, struct spec *spec)
             f->now = next;
     }
     *spec = f->now;
-    pthread_mutex_unlock(&f->lock);
 }
 
 static bool file_matches(struct fault *f, const char *glob, uint32_t file)

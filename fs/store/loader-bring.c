@@ -2,6 +2,7 @@
  * source. */
 #include "fs/store/loader-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/thread.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static int pay_for(struct load_worker *w, const struct load *load, uint64_t byte
     struct loader *l = w->loader;
     if (!l->rate.most)
         return 0;
-    pthread_mutex_lock(&l->lock);
+    LOCK_SCOPE(&l->lock);
     bool later = w->since != 0;
     w->since = 0; /* not stuck */
     l->paying++;
@@ -40,7 +41,6 @@ static int pay_for(struct load_worker *w, const struct load *load, uint64_t byte
     int error = l->stopping ? -ESHUTDOWN : !load && !w->serving ? -ECANCELED : 0;
     if (!error)
         rate_pay(&l->rate, is_for_reader(w, load), bytes, clock_now());
-    pthread_mutex_unlock(&l->lock);
     return error;
 }
 
@@ -113,10 +113,8 @@ static int bring_values(const struct store *store, const struct load *load, stru
 /* Is it only for a pull? Then the source is not read. */
 static bool is_only_pulled(struct loader *l, const struct load *load)
 {
-    pthread_mutex_lock(&l->lock);
-    bool pulled = load->pulled;
-    pthread_mutex_unlock(&l->lock);
-    return pulled;
+    LOCK_SCOPE(&l->lock);
+    return load->pulled;
 }
 
 /* Read the rest of a room from the source. */

@@ -19,6 +19,7 @@
  * and the peers are called without the lock. */
 #include "fs/store/loader-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
@@ -251,7 +252,7 @@ static void *worker_main(void *argument)
 {
     struct load_worker *w = argument;
     struct loader *l = w->loader;
-    pthread_mutex_lock(&l->lock);
+    LOCK_SCOPE(&l->lock);
     while (!l->stopping) {
         enum load_turn turn = whose_turn(l);
         if (turn == TURN_NOBODY)
@@ -261,7 +262,6 @@ static void *worker_main(void *argument)
         else
             work_for_others(w, turn);
     }
-    pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
@@ -380,7 +380,7 @@ static int park_on_load(struct loader *l, struct store_read *read)
 int loader_park(struct loader *l, struct store_read *read)
 {
     int error = -EINPROGRESS;
-    pthread_mutex_lock(&l->lock);
+    LOCK_SCOPE(&l->lock);
     if (l->stopping)
         error = -ESHUTDOWN;
     else if (read->tries >= MOST_TRIES)
@@ -390,21 +390,18 @@ int loader_park(struct loader *l, struct store_read *read)
     if (error == -EINPROGRESS)
         store_waits(l->store, read, PLACE_SOURCE);
     wake_workers(l, l->wants.urgent.count + l->wants.fed.count + l->wants.later.count + !fair_is_empty(&l->direct));
-    pthread_mutex_unlock(&l->lock);
     return error;
 }
 
 int loader_direct(struct loader *l, struct store_read *read)
 {
-    pthread_mutex_lock(&l->lock);
-    bool stopping = l->stopping;
-    if (!stopping) {
-        fair_add(&l->direct, read);
-        store_waits(l->store, read, PLACE_SOURCE);
-        wake_workers(l, 1);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return stopping ? -ESHUTDOWN : -EINPROGRESS;
+    LOCK_SCOPE(&l->lock);
+    if (l->stopping)
+        return -ESHUTDOWN;
+    fair_add(&l->direct, read);
+    store_waits(l->store, read, PLACE_SOURCE);
+    wake_workers(l, 1);
+    return -EINPROGRESS;
 }
 
 /* The worker finds the read gone, and discards what it has read. */
@@ -431,17 +428,15 @@ bool loader_cancel(struct loader *l, struct store_read *read)
 
 int loader_wish(struct loader *l, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset, uint64_t *held)
 {
-    pthread_mutex_lock(&l->lock);
+    LOCK_SCOPE(&l->lock);
     int notices = l->stopping ? -ESHUTDOWN : wants_piece(&l->wants, wish, number, file, offset, held);
     if (notices > 0)
         wake_workers(l, 1);
-    pthread_mutex_unlock(&l->lock);
     return notices;
 }
 
 void loader_forget(struct loader *l, enum load_wish wish, uint32_t number)
 {
-    pthread_mutex_lock(&l->lock);
+    LOCK_SCOPE(&l->lock);
     wants_forget(&l->wants, wish, number);
-    pthread_mutex_unlock(&l->lock);
 }

@@ -1,6 +1,7 @@
 /* A round takes about an hour, or less if the tier has less than 3.6 GiB. */
 #include "fs/store/scrub.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/store/tier-read.h"
 
@@ -14,19 +15,16 @@ enum {
 /* False: scrub_stop was called. */
 static bool pause_until(struct scrub *s, uint64_t when)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     while (!s->stop && cond_wait_until(&s->ended, &s->lock, when))
         continue;
-    bool go_on = !s->stop;
-    pthread_mutex_unlock(&s->lock);
-    return go_on;
+    return !s->stop;
 }
 
 static uint64_t rate_of(struct stock *k)
 {
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     uint64_t rate = k->held / ROUND_S;
-    pthread_mutex_unlock(&k->lock);
     return rate > LEAST_RATE ? rate : LEAST_RATE;
 }
 

@@ -191,10 +191,9 @@ static void stage_file(struct stage *s, uint32_t file)
 static void wait_for_tiers(struct stage *s)
 {
     while (!is_stopped(s) && shard_is_locked(s->store->shard)) {
-        pthread_mutex_lock(&s->lock);
+        LOCK_SCOPE(&s->lock);
         if (!s->stop)
             cond_wait_until(&s->moved, &s->lock, clock_now() + LOCKED_POLL_MS * MILLISECOND);
-        pthread_mutex_unlock(&s->lock);
     }
 }
 
@@ -216,7 +215,7 @@ static void stage_begin(struct stage *s)
 /* False: there is more to stage. */
 static bool stage_finish(struct stage *s)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     struct stage_progress *p = &s->progress;
     bool again = s->again && p->state == STAGE_RUNNING && !s->stop;
     if (again) {
@@ -229,7 +228,6 @@ static bool stage_finish(struct stage *s)
         p->elapsed = clock_now() - s->began;
         s->number++;
     }
-    pthread_mutex_unlock(&s->lock);
     return !again;
 }
 
@@ -306,13 +304,12 @@ static void note_round(struct stage *s, uint64_t round)
  * continues, now under this round. */
 static bool joins_stage(struct stage *s, uint64_t round, const struct samples *chosen)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     bool known = round > 0 && round <= s->progress.round;
     bool same = digest_equal(samples_digest(s->chosen), samples_digest(chosen));
     bool runs = s->progress.state == STAGE_RUNNING && !s->stop && same;
     if (runs && !known)
         note_round(s, round);
-    pthread_mutex_unlock(&s->lock);
     return known || runs;
 }
 

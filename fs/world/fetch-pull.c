@@ -1,6 +1,7 @@
 /* Questions to other nodes for which a thread waits. */
 #include "fs/world/fetch-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/thread.h"
 
 #include <errno.h>
@@ -8,11 +9,10 @@
 
 void pull_over(struct fetches *f, struct peer_pull *pull, int error)
 {
-    pthread_mutex_lock(&f->lock);
+    LOCK_SCOPE(&f->lock);
     pull->error = error;
     pull->over = true;
     pthread_cond_signal(&pull->ended);
-    pthread_mutex_unlock(&f->lock);
 }
 
 /* Wait for the answer. 0: it is in the slot of pull->fetch, until pull_end. */
@@ -23,10 +23,9 @@ static int pull_wait(struct fetches *f, struct peer_pull *pull)
     cond_init(&pull->ended);
     if (fetch_ask(f, &pull->read) != -EINPROGRESS)
         return -EHOSTUNREACH;
-    pthread_mutex_lock(&f->lock);
+    LOCK_SCOPE(&f->lock);
     while (!pull->over)
         pthread_cond_wait(&pull->ended, &f->lock);
-    pthread_mutex_unlock(&f->lock);
     return pull->error;
 }
 

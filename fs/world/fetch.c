@@ -10,6 +10,7 @@
  * layout is asked next. Otherwise the previous owner is asked, once. */
 #include "fs/world/fetch-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/world/receive.h"
@@ -194,14 +195,13 @@ static bool has_another(struct fetches *f, struct store_read *read, int error)
 {
     if (error != -EHOSTDOWN && error != -ENOENT)
         return false;
-    pthread_mutex_lock(&f->lock);
+    LOCK_SCOPE(&f->lock);
     const struct asked_peer *p = choose_peer(f, read, clock_now());
     bool another = p && (uint32_t)(p - f->peer) != read->peer;
     if (error == -ENOENT && !another && !read->before) {
         uint32_t before = fetch_owner_before(f, read->span.file, read->span.offset);
         another = read->before = before < f->nodes && before != f->me && before != read->peer;
     }
-    pthread_mutex_unlock(&f->lock);
     return another;
 }
 
@@ -234,10 +234,9 @@ void fetch_release(void *object)
 void fetch_count_bad(struct fetches *f, uint32_t node)
 {
     atomic_fetch_add(&f->self->bad, 1);
-    pthread_mutex_lock(&f->lock);
+    LOCK_SCOPE(&f->lock);
     log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent data with a wrong checksum: reading the source instead", node,
                 host_of(f, node));
-    pthread_mutex_unlock(&f->lock);
 }
 
 /* Raw bytes stay in the slot until the answer is released. Compressed values are unpacked. */
@@ -442,8 +441,6 @@ enum peer_state fetch_peer_state(struct fetches *f, uint32_t node)
 
 struct peer_times fetch_peer_times(struct fetches *f, uint32_t node)
 {
-    pthread_mutex_lock(&f->lock);
-    struct peer_times times = f->peer[node].times;
-    pthread_mutex_unlock(&f->lock);
-    return times;
+    LOCK_SCOPE(&f->lock);
+    return f->peer[node].times;
 }

@@ -1,5 +1,6 @@
 #include "fs/world/link.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 
@@ -94,11 +95,9 @@ bool link_flush(struct link *l)
 {
     if (!atomic_load(&l->waits))
         return true;
-    pthread_mutex_lock(&l->pushing);
+    LOCK_SCOPE(&l->pushing);
     send_unsent(l);
-    bool all = TAILQ_EMPTY(&l->unsent);
-    pthread_mutex_unlock(&l->pushing);
-    return all;
+    return TAILQ_EMPTY(&l->unsent);
 }
 
 /* --- receiving --- */

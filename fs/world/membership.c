@@ -129,14 +129,13 @@ struct living *membership_await(struct membership *m, uint64_t nanoseconds)
 
 bool membership_next(struct membership *m, uint64_t *changes, struct world **world, struct living **living)
 {
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     while (!m->over && (!m->living || m->changes == *changes))
         pthread_cond_wait(&m->changed, &m->lock);
     bool over = m->over;
     *changes = m->changes;
     *world = over ? NULL : world_get(m->world);
     *living = over ? NULL : living_get(m->living);
-    pthread_mutex_unlock(&m->lock);
     return !over;
 }
 

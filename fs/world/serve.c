@@ -12,6 +12,7 @@
  * source. */
 #include "fs/world/serve-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 
 #include <errno.h>
@@ -269,7 +270,7 @@ static struct serve_job *next_job(struct serves *s, uint32_t *slot)
 {
     struct store_read *read = NULL;
     struct serve_asker *a;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->of[s->asker[*slot]].slots--;
     s->free_slot[s->free++] = *slot;
     TAILQ_FOREACH(a, &s->askers, same_queue) {
@@ -281,7 +282,6 @@ static struct serve_job *next_job(struct serves *s, uint32_t *slot)
         stop_waiting(s, job_of(read));
         *slot = take_slot(s, job_of(read)->question.node, read->fed);
     }
-    pthread_mutex_unlock(&s->lock);
     return read ? job_of(read) : NULL;
 }
 
