@@ -117,12 +117,9 @@ static int look_at(struct control *control, uint32_t node, uint64_t key, void *p
 
 static uint32_t count_nodes(struct control *control, uint32_t *me)
 {
-    struct world_view view;
-    world_view_get(control, &view);
-    uint32_t nodes = view.courier ? view.nodes : 0;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     *me = view.me;
-    world_view_release(&view);
-    return nodes;
+    return view.courier ? view.nodes : 0;
 }
 
 void sharing_look(struct control *control, const struct asker *asker)
@@ -312,9 +309,8 @@ static bool has_record(struct spreading *p, uint32_t node, uint64_t key)
 
 static void name_missing(const struct spreading *p, uint32_t nodes, struct str *why)
 {
-    struct world_view view;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(p->control);
     uint32_t named = 0, left = 0;
-    world_view_get(p->control, &view);
     str_adds(why, "this node has done it; these other nodes do it when they can be reached:");
     for (uint32_t v = 0; v < nodes; v++) {
         left += p->missing[v] && named == NAMED;
@@ -329,15 +325,13 @@ static void name_missing(const struct spreading *p, uint32_t nodes, struct str *
     }
     if (left)
         str_addf(why, " and %" PRIu32 " more", left);
-    world_view_release(&view);
 }
 
 /* Number of nodes that lack it. A lost node gets it when it joins again. */
 static uint32_t ask_missing(struct spreading *p, uint32_t nodes, uint64_t key, bool *hopeless)
 {
-    struct world_view view;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(p->control);
     uint32_t left = 0;
-    world_view_get(p->control, &view);
     *hopeless = true;
     for (uint32_t v = 0; v < nodes; v++) {
         bool lost = !view.peer || v >= view.nodes || view.peer[v].state == PEER_LOST;
@@ -345,7 +339,6 @@ static uint32_t ask_missing(struct spreading *p, uint32_t nodes, uint64_t key, b
         left += p->missing[v];
         *hopeless &= !p->missing[v] || lost;
     }
-    world_view_release(&view);
     return left;
 }
 

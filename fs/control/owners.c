@@ -64,8 +64,7 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
                          struct chosen_layout *chosen, struct str *why)
 {
     char asked[DIGEST_TEXT], current[DIGEST_TEXT];
-    *chosen = (struct chosen_layout){0};
-    world_view_get(control, &chosen->view);
+    *chosen = (struct chosen_layout){.view = world_view_get(control)};
     if (chosen->view.known) {
         chosen->layout = chosen->view.owners;
         chosen->digest = chosen->view.layout;
@@ -177,11 +176,6 @@ int owners_find(struct control *control, struct samples *list, const struct dige
 
 struct digest owners_layout(struct control *control, const struct plan_request *wanted)
 {
-    struct world_view view;
-    if (wanted->pinned)
-        return wanted->layout;
-    world_view_get(control, &view);
-    struct digest layout = view.known ? view.layout : (struct digest){0};
-    world_view_release(&view);
-    return layout;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
+    return wanted->pinned ? wanted->layout : view.known ? view.layout : (struct digest){0};
 }

@@ -211,9 +211,8 @@ int control_status(struct control *control, struct str *out)
 {
     struct json json = {.out = out, .indent = true};
     struct store_stats stats;
-    struct world_view view;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     control_stats(control, &stats);
-    world_view_get(control, &view);
     json_begin_object(&json, NULL);
     add_node(&json, control, &view);
     if (control_filled(control)) {
@@ -230,7 +229,6 @@ int control_status(struct control *control, struct str *out)
     add_samples(&json, control);
     health_add_status(&json, control, &view, &stats);
     json_end_object(&json);
-    world_view_release(&view);
     str_adds(out, "\n");
     return out->failed ? -ENOMEM : 0;
 }

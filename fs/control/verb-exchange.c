@@ -49,11 +49,8 @@ static struct moved find_moved(const struct control *control, const struct turn_
 
 static uint32_t count_nodes(struct control *control)
 {
-    struct world_view view;
-    world_view_get(control, &view);
-    uint32_t nodes = view.nodes;
-    world_view_release(&view);
-    return nodes;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
+    return view.nodes;
 }
 
 static void reply_turn(uint32_t nodes, const struct turn_record *record, const struct moved *moved, struct str *reply)

@@ -24,14 +24,12 @@ static const struct key keys[] = {
 /* The owner of the container's first byte, if it is another, living node. */
 static uint32_t find_owner(struct control *control, uint32_t file)
 {
-    struct world_view view;
-    world_view_get(control, &view);
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     uint32_t owner = NO_OWNER;
     if (view.owners && view.courier)
         owner = layout_owner(view.owners, layout_group(view.owners, view.me), extents_at(control->extents, file, 0));
     if (owner == view.me || owner >= view.nodes || !view.peer || view.peer[owner].state == PEER_LOST)
-        owner = NO_OWNER;
-    world_view_release(&view);
+        return NO_OWNER;
     return owner;
 }
 

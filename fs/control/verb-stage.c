@@ -207,12 +207,10 @@ static int start_everywhere(struct control *control, uint64_t round)
 /* Are other files than these (NULL: all) being staged in the world? Then see `why`. */
 static int check_choice(struct control *control, const struct samples *chosen, bool *runs, struct str *why)
 {
-    struct world_view view;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     struct whole whole;
     struct samples *now = NULL;
-    world_view_get(control, &view);
     sum_up_world(control, &view, &whole);
-    world_view_release(&view);
     *runs = whole.sum.state == STAGE_RUNNING;
     bool known = *runs && stage_choice_find(control, whole.sum.round, &now) == 0;
     bool same = known && (chosen && now ? digest_equal(samples_digest(chosen), samples_digest(now)) : chosen == now);
@@ -275,13 +273,11 @@ void control_command(void *user, enum world_command command, uint64_t token)
 static void reply_whole(struct control *control, struct str *reply)
 {
     struct json json = {.out = reply};
-    struct world_view view;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     struct whole whole;
-    world_view_get(control, &view);
     sum_up_world(control, &view, &whole);
     tell_others_again(control, &whole);
     add_whole(&json, &whole);
-    world_view_release(&view);
     str_adds(reply, "\n");
 }
 

@@ -149,10 +149,8 @@ static int add_lines(const struct control *control, const struct world_view *vie
 static int where_run(struct control *control, const struct request *request, const struct asker *asker,
                      struct str *reply, struct str *why)
 {
-    struct world_view view;
-    world_view_get(control, &view);
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     int error = add_lines(control, &view, request, asker, reply, why);
-    world_view_release(&view);
     if (error)
         return error;
     if (!reply->length) {

@@ -34,12 +34,14 @@ static bool was_in_world(const struct control *control)
 }
 
 /* For users, a world that has lost a node also counts as degraded. */
-void world_view_get(struct control *control, struct world_view *view)
+struct world_view world_view_get(struct control *control)
 {
-    if (!control->config.peers || peers_view(control->config.peers, view) != 0)
-        *view = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1, .lost = was_in_world(control)};
-    else if (view->state == WORLD_JOINED && world_view_gone(view) > 0)
-        view->state = WORLD_DEGRADED;
+    struct world_view view;
+    if (!control->config.peers || peers_view(control->config.peers, &view) != 0)
+        return (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1, .lost = was_in_world(control)};
+    if (view.state == WORLD_JOINED && world_view_gone(&view) > 0)
+        view.state = WORLD_DEGRADED;
+    return view;
 }
 
 void world_view_release(struct world_view *view)
@@ -50,11 +52,8 @@ void world_view_release(struct world_view *view)
 
 static bool is_lost(struct control *control)
 {
-    struct world_view view;
-    world_view_get(control, &view);
-    bool lost = view.lost;
-    world_view_release(&view);
-    return lost;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
+    return view.lost;
 }
 
 int world_view_await(struct control *control, const struct asker *asker, struct str *why)
@@ -123,25 +122,21 @@ static struct node_line describe_node(struct control *control, const struct worl
 int control_nodes(struct control *control, struct str *text)
 {
     struct store_stats stats;
-    struct world_view view;
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     control_stats(control, &stats);
-    world_view_get(control, &view);
     for (uint32_t i = 0; i < view.nodes; i++) {
         struct node_line line = describe_node(control, &view, &stats, i);
         str_addf(text, "%u\t%s\t", i, line.id);
         str_add_printable(text, line.host, strlen(line.host));
         str_addf(text, "\t%s\t%" PRIu64 "\t%" PRIu64 "\n", line.state, line.capacity, line.held);
     }
-    world_view_release(&view);
     return text->failed ? -ENOMEM : 0;
 }
 
 int control_node(struct control *control, struct str *text)
 {
-    struct world_view view;
-    world_view_get(control, &view);
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     str_addf(text, "%u\n", view.me);
-    world_view_release(&view);
     return text->failed ? -ENOMEM : 0;
 }
 

@@ -11,8 +11,9 @@ struct json;
 struct str;
 
 /* Always succeeds: a node without peers is a world of one. */
-void world_view_get(struct control *control, struct world_view *view);
+struct world_view world_view_get(struct control *control);
 void world_view_release(struct world_view *view);
+#define CLEANUP_WORLD_VIEW __attribute__((cleanup(world_view_release)))
 
 /* 0: this node knows the layout of its world, or was never in one. A restarted server without it waits some seconds for
  * its courier; with `asker` NULL it does not wait. -EAGAIN, and `why` in words. */
