@@ -342,7 +342,7 @@ static uint32_t ask_missing(struct spreading *p, uint32_t nodes, uint64_t key, b
     return left;
 }
 
-static int spread_record(struct spreading *p, const struct asker *asker, struct str *why)
+static int spread_record(struct spreading *p, const struct asker *asker)
 {
     peers_await_courier(p->control->config.peers, asker->gave_up, asker->user);
     uint32_t me, nodes = count_nodes(p->control, &me);
@@ -360,7 +360,7 @@ static int spread_record(struct spreading *p, const struct asker *asker, struct 
         if (asker_gave_up(asker))
             return -EINTR;
         if (hopeless || clock_now() > p->until) {
-            name_missing(p, nodes, why);
+            name_missing(p, nodes, asker->why);
             return -EHOSTUNREACH;
         }
         clock_sleep(ASK_AGAIN_MS * MILLISECOND);
@@ -379,7 +379,7 @@ int sharing_prepare(struct control *control, struct spreading **spreading, struc
     return 0;
 }
 
-int sharing_spread(struct spreading *p, const char *name, const struct asker *asker, struct str *why)
+int sharing_spread(struct spreading *p, const char *name, const struct asker *asker)
 {
     if (!p)
         return 0;
@@ -388,5 +388,5 @@ int sharing_spread(struct spreading *p, const char *name, const struct asker *as
     if (!own)
         return 0;
     p->record = *own;
-    return spread_record(p, asker, why);
+    return spread_record(p, asker);
 }

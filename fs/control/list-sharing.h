@@ -31,6 +31,6 @@ struct spreading;
 int sharing_prepare(struct control *control, struct spreading **spreading, struct str *why);
 /* Bring this name's record and list to all other nodes. 0: they have it, or there are none; -EHOSTUNREACH: after a
  * minute some lack it, `why` names some; -EINTR. */
-int sharing_spread(struct spreading *spreading, const char *name, const struct asker *asker, struct str *why);
+int sharing_spread(struct spreading *spreading, const char *name, const struct asker *asker);
 
 #endif

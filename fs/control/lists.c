@@ -119,8 +119,7 @@ static void refuse_count(struct control *control, const struct plan_request *wan
         str_adds(why, "; `under=DIR`, `match=GLOB` or `samples=NAME` choose those that the loader has");
 }
 
-int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list,
-              struct str *why)
+int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list)
 {
     *list = samples_table_find(control->samples, name);
     if (!*list) { /* perhaps put on another node while this one was away */
@@ -129,9 +128,9 @@ int lists_get(struct control *control, const char *name, const struct asker *ask
     }
     if (*list)
         return 0;
-    str_adds(why, "there is no sample list `");
-    str_add_printable(why, name, strlen(name));
-    str_adds(why, "`; `samples.d` contains the existing ones");
+    str_adds(asker->why, "there is no sample list `");
+    str_add_printable(asker->why, name, strlen(name));
+    str_adds(asker->why, "`; `samples.d` contains the existing ones");
     return -ENOENT;
 }
 
@@ -147,25 +146,25 @@ static int check_catalog(const struct control *control, const struct plan_reques
 }
 
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
-                 struct charge *charge, struct samples **list, struct str *why)
+                 struct charge *charge, struct samples **list)
 {
     struct samples *base;
-    int error = check_catalog(control, wanted, why);
+    int error = check_catalog(control, wanted, asker->why);
     if (!error)
-        error = lists_get(control, wanted->samples, asker, &base, why);
+        error = lists_get(control, wanted->samples, asker, &base);
     if (error)
         return error;
     if (wanted->under || wanted->match) {
         uint64_t each = samples_records(base) ? sizeof(uint32_t) + sizeof(struct record) : sizeof(uint32_t);
-        error = charge_add(charge, samples_count(base) * each, why);
+        error = charge_add(charge, samples_count(base) * each, asker->why);
         if (!error)
-            error = samples_select(base, wanted->under, wanted->match, list, why);
+            error = samples_select(base, wanted->under, wanted->match, list, asker->why);
         samples_put(base);
     } else {
         *list = base;
     }
     if (!error && wanted->count != UINT64_MAX && wanted->count != samples_count(*list)) {
-        refuse_count(control, wanted, samples_count(*list), why);
+        refuse_count(control, wanted, samples_count(*list), asker->why);
         error = -EINVAL;
     }
     return error;
@@ -255,8 +254,7 @@ static const char *format_name(const struct samples *list)
     return samples_records(list) ? name[samples_traits(list)->format] : "-";
 }
 
-static int look_list(struct control *control, const char *name, const struct asker *asker, struct str *reply,
-                     struct str *why)
+static int look_list(struct control *control, const char *name, const struct asker *asker)
 {
     char digest[DIGEST_TEXT];
     struct samples *list = samples_table_find(control->samples, name);
@@ -265,9 +263,9 @@ static int look_list(struct control *control, const char *name, const struct ask
         list = samples_table_find(control->samples, name);
     }
     if (!list)
-        return refuse_name(-ENOENT, name, false, why);
+        return refuse_name(-ENOENT, name, false, asker->why);
     digest_format(samples_digest(list), digest);
-    str_addf(reply, "%u\t%s\t%s\n", samples_count(list), digest, format_name(list));
+    str_addf(asker->reply, "%u\t%s\t%s\n", samples_count(list), digest, format_name(list));
     samples_put(list);
     return 0;
 }
@@ -283,30 +281,28 @@ static uint64_t count_paths(const char *payload, size_t n, char separator)
     return records;
 }
 
-int lists_put(struct control *control, const struct list_put *put, const struct asker *asker, struct str *reply,
-              struct str *why)
+int lists_put(struct control *control, const struct list_put *put, const struct asker *asker)
 {
     CLEANUP_FREE struct spreading *spreading = NULL;
-    int error = sharing_prepare(control, &spreading, why);
+    int error = sharing_prepare(control, &spreading, asker->why);
     if (error) {
         samples_put(put->list);
         return error;
     }
-    error = keep_list(control, put, reply, why);
-    return error ? error : sharing_spread(spreading, put->name, asker, why);
+    error = keep_list(control, put, asker->reply, asker->why);
+    return error ? error : sharing_spread(spreading, put->name, asker);
 }
 
-int lists_remove(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
-                 struct str *why)
+int lists_remove(struct control *control, const struct request *request, const struct asker *asker)
 {
     bool costs = request->verb == &verb_costs;
     const char *name = request->value[KEY_NAME].text;
     if (!request_only_line_ends(request->payload, request->payload_length)) {
-        str_addf(why, "with `action=remove` nothing may follow the first line of `%s`", verb_of(costs));
+        str_addf(asker->why, "with `action=remove` nothing may follow the first line of `%s`", verb_of(costs));
         return -EINVAL;
     }
     CLEANUP_FREE struct spreading *spreading;
-    int error = sharing_prepare(control, &spreading, why);
+    int error = sharing_prepare(control, &spreading, asker->why);
     if (error)
         return error;
     error = samples_table_remove(control->samples, name, costs);
@@ -315,9 +311,9 @@ int lists_remove(struct control *control, const struct request *request, const s
         error = samples_table_remove(control->samples, name, costs);
     }
     if (error)
-        return refuse_name(error, name, costs, why);
-    str_adds(reply, "removed\n");
-    return sharing_spread(spreading, name, asker, why);
+        return refuse_name(error, name, costs, asker->why);
+    str_adds(asker->reply, "removed\n");
+    return sharing_spread(spreading, name, asker);
 }
 
 /* What the keys say about the payload, or why they contradict each other. */
@@ -342,43 +338,41 @@ static int describe_upload(struct control *control, const struct request *reques
 
 /* `terms` NULL: the payload is paths. */
 static int make_list(struct control *control, const struct samples_upload *upload, const struct record_terms *terms,
-                     const struct asker *asker, struct samples **list, struct str *why)
+                     const struct asker *asker, struct samples **list)
 {
     const struct catalog *c = control->config.catalog;
     struct charge charge = charge_like(asker->charge);
     int error = 0;
     if (!terms)
-        error =
-            charge_add(&charge, count_paths(upload->text, upload->length, upload->separator) * sizeof(uint32_t), why);
+        error = charge_add(&charge, count_paths(upload->text, upload->length, upload->separator) * sizeof(uint32_t),
+                           asker->why);
     if (!error)
-        error = terms ? samples_from_records(c, upload, terms, list, why) : samples_from_paths(c, upload, list, why);
+        error = terms ? samples_from_records(c, upload, terms, list, asker->why)
+                      : samples_from_paths(c, upload, list, asker->why);
     charge_fini(&charge);
     return error;
 }
 
-static int put_list(struct control *control, const struct request *request, const struct asker *asker,
-                    struct str *reply, struct str *why)
+static int put_list(struct control *control, const struct request *request, const struct asker *asker)
 {
     bool records = request->value[KEY_FORM].choice != FORM_PATHS;
     struct samples_upload upload;
     struct record_terms terms;
     struct samples *list;
-    int error = describe_upload(control, request, &upload, &terms, why);
+    int error = describe_upload(control, request, &upload, &terms, asker->why);
     if (!error)
-        error = make_list(control, &upload, records ? &terms : NULL, asker, &list, why);
+        error = make_list(control, &upload, records ? &terms : NULL, asker, &list);
     if (error)
         return error;
-    return lists_put(control, &(struct list_put){request->value[KEY_NAME].text, list, 0}, asker, reply, why);
+    return lists_put(control, &(struct list_put){request->value[KEY_NAME].text, list, 0}, asker);
 }
 
-static int samples_run(struct control *control, const struct request *request, const struct asker *asker,
-                       struct str *reply, struct str *why)
+static int samples_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     int action = request->value[KEY_ACTION].choice;
     if (action == ACTION_LOOK)
-        return look_list(control, request->value[KEY_NAME].text, asker, reply, why);
-    return action == ACTION_REMOVE ? lists_remove(control, request, asker, reply, why)
-                                   : put_list(control, request, asker, reply, why);
+        return look_list(control, request->value[KEY_NAME].text, asker);
+    return action == ACTION_REMOVE ? lists_remove(control, request, asker) : put_list(control, request, asker);
 }
 
 const struct verb verb_samples = {

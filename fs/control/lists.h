@@ -24,22 +24,19 @@ struct samples *lists_named(struct control *control, const char *name, bool *pac
 /* The list behind `samples` or a file of samples.d: a reference; or NULL, also for a version that was replaced. */
 struct samples *lists_find(struct control *control, uint64_t ino);
 /* A list by name: a reference; other nodes are asked for it. -ENOENT: see `why`. */
-int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list,
-              struct str *why);
+int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list);
 /* Put or remove a list on all nodes, for verbs whose first key is the name. lists_put takes `list` over. */
 struct list_put {
     const char *name;
     struct samples *list;
     uint64_t after; /* the version becomes higher than this */
 };
-int lists_put(struct control *control, const struct list_put *put, const struct asker *asker, struct str *reply,
-              struct str *why);
-int lists_remove(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
-                 struct str *why);
+int lists_put(struct control *control, const struct list_put *put, const struct asker *asker);
+int lists_remove(struct control *control, const struct request *request, const struct asker *asker);
 /* The list that a plan uses: a reference; or the part of it that `under` and `match` select, charged. -ENOENT: there is
  * no list of this name. -EINVAL: it does not have `count` samples, or the dataset is not `catalog`. -ENOMEM. `why` says
  * why, and which keys would select `count` samples. */
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
-                 struct charge *charge, struct samples **list, struct str *why);
+                 struct charge *charge, struct samples **list);
 
 #endif

@@ -132,20 +132,18 @@ static void answer_parked(struct parked_read *parked)
 static int run_request(struct control_handle *handle, struct request_job *job)
 {
     struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
-    struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
+    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid, &reply, &why};
     struct request_text request;
-    struct str reply = STR_INIT, why = STR_INIT;
     stream_take(&handle->stream, &request);
     pthread_mutex_unlock(&handle->lock);
-    int error = verbs_run(handle->control, request.length ? request.data : "", request.length, &asker, &reply, &why);
+    int error = verbs_run(handle->control, request.length ? request.data : "", request.length, &asker);
     pthread_mutex_lock(&handle->lock);
     if (error == -EINTR) /* many clients repeat an interrupted read */
         stream_retry(&handle->stream, &request);
     else
         error = stream_done(&handle->stream, &request, error, error ? &why : &reply, &charge);
     charge_fini(&charge);
-    str_fini(&reply);
-    str_fini(&why);
     return error;
 }
 

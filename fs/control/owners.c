@@ -61,7 +61,7 @@ static int find_layout(struct control *control, const struct digest *wanted, con
 }
 
 static int choose_layout(struct control *control, const struct digest *wanted, const struct asker *asker,
-                         struct chosen_layout *chosen, struct str *why)
+                         struct chosen_layout *chosen)
 {
     char asked[DIGEST_TEXT], current[DIGEST_TEXT];
     *chosen = (struct chosen_layout){.view = world_view_get(control)};
@@ -77,7 +77,7 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
         chosen->digest = *wanted;
         return 0;
     }
-    str_addf(why, "the layout %s is not known here; the current one is %s: ask rank 0 for its `layout` again",
+    str_addf(asker->why, "the layout %s is not known here; the current one is %s: ask rank 0 for its `layout` again",
              digest_format(wanted, asked), chosen->view.known ? digest_format(&chosen->digest, current) : "none");
     chosen_fini(chosen);
     return error == -ENOENT || error == -EBADMSG ? -ESTALE : error;
@@ -95,13 +95,13 @@ static int table_begin(const struct chosen_layout *chosen, struct owner_table *t
 
 /* Charged together with the names of the nodes. */
 static int table_take_memory(struct control *control, struct samples *list, const struct asker *asker,
-                             struct owner_table *t, struct str *why)
+                             struct owner_table *t)
 {
     uint64_t count = samples_count(list), array = count * t->owners.groups * sizeof(uint16_t);
     const struct plan_memory_of of = {control, list, asker->charge};
-    int error = plan_memory_charge(&of, array + t->owners.nodes * sizeof *t->host, &t->memory, why);
+    int error = plan_memory_charge(&of, array + t->owners.nodes * sizeof *t->host, &t->memory, asker->why);
     if (!error)
-        error = plan_memory_make(control, array, &t->memory, why);
+        error = plan_memory_make(control, array, &t->memory, asker->why);
     for (uint32_t g = 0; g < t->owners.groups && !error; g++)
         t->owners.of[g] = (uint16_t *)t->memory.bytes + g * count;
     return error;
@@ -137,12 +137,12 @@ static int table_fill(const struct control *control, const struct layout *d, str
 }
 
 static int table_make(struct control *control, const struct chosen_layout *chosen, struct samples *list,
-                      const struct asker *asker, struct owner_table *t, struct str *why)
+                      const struct asker *asker, struct owner_table *t)
 {
     int error = table_begin(chosen, t);
     if (error)
-        return str_no_memory(why);
-    error = table_take_memory(control, list, asker, t, why);
+        return str_no_memory(asker->why);
+    error = table_take_memory(control, list, asker, t);
     if (!error) {
         table_name_nodes(control, chosen->layout, t);
         error = table_fill(control, chosen->layout, list, asker, t);
@@ -153,17 +153,17 @@ static int table_make(struct control *control, const struct chosen_layout *chose
 }
 
 int owners_find(struct control *control, struct samples *list, const struct digest *wanted, const struct asker *asker,
-                struct owner_table **table, struct str *why)
+                struct owner_table **table)
 {
     struct chosen_layout chosen;
     struct kept_item *item = NULL;
-    int error = choose_layout(control, wanted, asker, &chosen, why);
+    int error = choose_layout(control, wanted, asker, &chosen);
     if (error)
         return error;
     const struct digest parts[] = {chosen.digest, *samples_digest(list)}, key = hash128(parts, sizeof parts, 0);
     error = kept_get(&control->owners, &key, asker, &item);
     if (error == 1) {
-        error = table_make(control, &chosen, list, asker, table_of(item), why);
+        error = table_make(control, &chosen, list, asker, table_of(item));
         if (error)
             kept_fail(&control->owners, item);
         else

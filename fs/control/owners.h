@@ -27,7 +27,7 @@ void owners_init(struct kept *owners);
 /* The table for a list and the layout `wanted` (NULL: the current one, or the last world's). A reference. -ESTALE: that
  * layout is neither the current one nor kept; -EINTR, -ENOMEM; see `why`. */
 int owners_find(struct control *control, struct samples *list, const struct digest *wanted, const struct asker *asker,
-                struct owner_table **table, struct str *why);
+                struct owner_table **table);
 void owners_put(struct control *control, struct owner_table *table);
 /* The layout that a plan would use: the one that it names, else the current one. */
 struct digest owners_layout(struct control *control, const struct plan_request *wanted);

@@ -44,15 +44,15 @@ int content_make(struct request_job *job, const char *name, struct plan_origin *
 {
     struct control *control = fuse_req_userdata(job->req);
     struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
-    const struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
+    CLEANUP_STR struct str reply = STR_INIT;
+    const struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid, &reply, why};
     struct plan_question question = {.asker = &asker, .stream = &content->stream};
     CLEANUP_FREE char *pairs = strdup(name);
-    CLEANUP_STR struct str reply = STR_INIT;
     int error = pairs ? content_parse(control, pairs, &question.wanted, why) : -ENOMEM;
     if (!error) {
         question.wanted.pinned = true;
         question.wanted.layout = origin->layout;
-        error = plan_answer(control, &question, origin, &reply, why);
+        error = plan_answer(control, &question, origin);
     }
     if (error || content->stream) {
         charge_fini(&charge);

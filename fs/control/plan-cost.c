@@ -12,7 +12,7 @@
 /* --- of a plan --- */
 
 static int find_costs(struct control *control, const struct samples *list, const char *name, const struct asker *asker,
-                      struct plan_cost *cost, struct str *why)
+                      struct plan_cost *cost)
 {
     cost->list = samples_table_costs(control->samples, name);
     /* perhaps put on another node while this one was away */
@@ -25,21 +25,21 @@ static int find_costs(struct control *control, const struct samples *list, const
         cost->digest = *samples_digest(cost->list);
         return 0;
     }
-    str_adds(why, cost->list ? "the costs `" : "there is no cost list `");
-    str_add_printable(why, name, strlen(name));
-    str_adds(why, cost->list ? "` belong to another list, or to another version of it: upload them for this list"
-                             : "`: upload it with `costs name=NAME`");
+    str_adds(asker->why, cost->list ? "the costs `" : "there is no cost list `");
+    str_add_printable(asker->why, name, strlen(name));
+    str_adds(asker->why, cost->list ? "` belong to another list, or to another version of it: upload them for this list"
+                                    : "`: upload it with `costs name=NAME`");
     return cost->list ? -EINVAL : -ENOENT;
 }
 
 int plan_cost_find(struct control *control, const struct samples *list, const struct plan_request *wanted,
-                   const struct asker *asker, struct plan_cost *cost, struct str *why)
+                   const struct asker *asker, struct plan_cost *cost)
 {
     static const char bytes[] = "bytes";
     if (!wanted->cost)
         return 0;
     if (strcmp(wanted->cost, bytes) != 0)
-        return find_costs(control, list, wanted->cost, asker, cost, why);
+        return find_costs(control, list, wanted->cost, asker, cost);
     cost->digest = hash128(bytes, sizeof bytes, 0);
     return 0;
 }
@@ -70,35 +70,33 @@ static bool is_taken(const char *name)
     return strcmp(name, "none") == 0 || strcmp(name, "bytes") == 0;
 }
 
-static int costs_put(struct control *control, const struct request *request, const struct asker *asker,
-                     struct str *reply, struct str *why)
+static int costs_put(struct control *control, const struct request *request, const struct asker *asker)
 {
     const char *of = request->value[KEY_SAMPLES].text ? request->value[KEY_SAMPLES].text : "all";
     struct charge charge = charge_like(asker->charge);
     struct samples *list, *costs;
-    int error = lists_get(control, of, asker, &list, why);
+    int error = lists_get(control, of, asker, &list);
     if (error)
         return error;
-    error = charge_add(&charge, request->payload_length, why);
+    error = charge_add(&charge, request->payload_length, asker->why);
     if (!error)
-        error =
-            samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs, why);
+        error = samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs,
+                                   asker->why);
     samples_put(list);
     if (!error)
-        error = lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker, reply, why);
+        error = lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker);
     charge_fini(&charge);
     return error;
 }
 
-static int costs_run(struct control *control, const struct request *request, const struct asker *asker,
-                     struct str *reply, struct str *why)
+static int costs_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     if (is_taken(request->value[KEY_NAME].text)) {
-        str_adds(why, "`name`: `none` and `bytes` are reserved");
+        str_adds(asker->why, "`name`: `none` and `bytes` are reserved");
         return -EINVAL;
     }
-    return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, asker, reply, why)
-                                                              : costs_put(control, request, asker, reply, why);
+    return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, asker)
+                                                              : costs_put(control, request, asker);
 }
 
 const struct verb verb_costs = {

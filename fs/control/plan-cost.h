@@ -15,7 +15,7 @@ struct plan_cost {
 
 /* -ENOENT: there is no such list; -EINVAL: it is for other samples; see `why`. */
 int plan_cost_find(struct control *control, const struct samples *list, const struct plan_request *wanted,
-                   const struct asker *asker, struct plan_cost *cost, struct str *why);
+                   const struct asker *asker, struct plan_cost *cost);
 void plan_cost_fini(struct plan_cost *cost);
 uint64_t plan_cost_of(const struct plan_cost *cost, const struct samples *list, uint32_t sample);
 

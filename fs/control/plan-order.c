@@ -19,17 +19,16 @@ static struct plan_stop stop_of(const struct plan_question *question)
     return (struct plan_stop){question->asker->gave_up, question->asker->user};
 }
 
-static int take_given(const struct plan_question *question, uint32_t n, struct plan_memory *order, uint32_t *count,
-                      struct str *why)
+static int take_given(const struct plan_question *question, uint32_t n, struct plan_memory *order, uint32_t *count)
 {
     static const enum order_form form[] = {
         [PLAN_ORDER_U32] = ORDER_U32, [PLAN_ORDER_U64] = ORDER_U64, [PLAN_ORDER_TEXT] = ORDER_TEXT};
     const struct plan_stop stop = stop_of(question);
     const struct order_rules rules = {form[question->wanted.order], n, question->wanted.distinct, &stop};
     uint32_t *given = NULL;
-    int error = charge_add(&order->charge, given_bytes_most(question, n), why);
+    int error = charge_add(&order->charge, given_bytes_most(question, n), question->asker->why);
     if (!error)
-        error = order_given(&rules, question->payload, question->payload_length, &given, count, why);
+        error = order_given(&rules, question->payload, question->payload_length, &given, count, question->asker->why);
     order->bytes = given;
     return error;
 }
@@ -42,23 +41,23 @@ static int fill_order(const struct plan_request *w, uint32_t *order, uint32_t n,
 }
 
 int plan_order_make(const struct plan_memory_of *of, const struct plan_question *question,
-                    const struct samples *without, struct plan_memory *order, uint32_t *count, struct str *why)
+                    const struct samples *without, struct plan_memory *order, uint32_t *count)
 {
     const struct plan_request *w = &question->wanted;
     const struct plan_stop stop = stop_of(question);
     uint32_t n = *count = samples_count(of->list);
     struct plan_without left = {0};
-    int error = without ? plan_without_make(of->list, without, of->like, &left, why) : 0;
+    int error = without ? plan_without_make(of->list, without, of->like, &left, question->asker->why) : 0;
     order->charge = charge_like(of->like);
     if (!error && plan_request_has_payload(w)) {
-        error = take_given(question, n, order, count, why);
+        error = take_given(question, n, order, count);
         if (!error && without)
             *count = plan_without_filter(&left, order->bytes, *count);
         plan_without_fini(&left);
         return error;
     }
     if (!error)
-        error = plan_memory_take(of, (n + UINT64_C(1)) * sizeof(uint32_t), order, why);
+        error = plan_memory_take(of, (n + UINT64_C(1)) * sizeof(uint32_t), order, question->asker->why);
     if (!error && without)
         *count = n = left.kept;
     if (!error)

@@ -8,6 +8,6 @@
 /* `without`: samples to leave out; NULL: none. `order` and its memory belong to the caller. -EINVAL, -ENOMEM, …: see
  * `why`; -EINTR. */
 int plan_order_make(const struct plan_memory_of *of, const struct plan_question *question,
-                    const struct samples *without, struct plan_memory *order, uint32_t *count, struct str *why);
+                    const struct samples *without, struct plan_memory *order, uint32_t *count);
 
 #endif

@@ -14,7 +14,7 @@ struct paths {
     const struct samples *list;
     char *path; /* scratch */
     const struct asker *asker;
-    struct str *reply, *why;
+    struct str *reply;
     uint64_t lines;
 };
 
@@ -33,7 +33,7 @@ static int add_line(void *user, uint64_t step, uint32_t rank, uint32_t sample)
     str_adds(p->reply, "\n");
     if (++p->lines % AT_ONCE)
         return 0;
-    return asker_gave_up(p->asker) ? -EINTR : charge_reach(p->asker->charge, p->reply->length, p->why);
+    return asker_gave_up(p->asker) ? -EINTR : charge_reach(p->asker->charge, p->reply->length, p->asker->why);
 }
 
 /* A rank's part of step i of the lists; the last step may be shorter. */
@@ -62,11 +62,10 @@ int plan_walk(const struct plan_listing *plan, plan_visit visit, void *user)
     return error;
 }
 
-int plan_paths(const struct plan_listing *plan, const struct catalog *c, const struct asker *asker, struct str *reply,
-               struct str *why)
+int plan_paths(const struct plan_listing *plan, const struct catalog *c, const struct asker *asker)
 {
     CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
-    struct paths p = {.catalog = c, .list = plan->samples, .path = path, .asker = asker, .reply = reply, .why = why};
-    int error = path ? plan_walk(plan, add_line, &p) : str_no_memory(why);
-    return error ? error : charge_reach(asker->charge, reply->length, why);
+    struct paths p = {.catalog = c, .list = plan->samples, .path = path, .asker = asker, .reply = asker->reply};
+    int error = path ? plan_walk(plan, add_line, &p) : str_no_memory(asker->why);
+    return error ? error : charge_reach(asker->charge, asker->reply->length, asker->why);
 }

@@ -20,7 +20,6 @@ int plan_walk(const struct plan_listing *plan, plan_visit visit, void *user);
 
 /* step TAB rank TAB number TAB path; for a record also TAB offset TAB length. Steps are counted from the end of `skip`.
  * -ENOMEM: see `why`; -EINTR. */
-int plan_paths(const struct plan_listing *plan, const struct catalog *c, const struct asker *asker, struct str *reply,
-               struct str *why);
+int plan_paths(const struct plan_listing *plan, const struct catalog *c, const struct asker *asker);
 
 #endif

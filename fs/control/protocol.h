@@ -23,6 +23,8 @@ struct asker {
     void *user;
     struct charge *charge; /* for the reply and all else that the request needs; NULL: unlimited */
     pid_t pid;             /* as the kernel reports it; 0: unknown */
+    struct str *reply;     /* of a request that succeeded */
+    struct str *why;       /* why it was rejected, in words */
 };
 
 static inline bool asker_gave_up(const struct asker *asker)
@@ -36,9 +38,8 @@ struct verb {
     const char *about; /* for the usage: payload and reply */
     const struct key *keys;
     uint64_t payload_most;
-    /* 0 and `reply`; or -errno and `why` in words, and nothing was changed. */
-    int (*run)(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
-               struct str *why);
+    /* 0 and the asker's reply; or -errno and why, and nothing was changed. */
+    int (*run)(struct control *control, const struct request *request, const struct asker *asker);
 };
 
 struct request {

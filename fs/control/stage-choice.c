@@ -36,7 +36,7 @@ static int gather(void *user, const struct samples *list, uint32_t sample)
 }
 
 static int gather_list(struct control *control, const struct key_value *value, const struct asker *asker,
-                       struct file_choice *g, struct str *why)
+                       struct file_choice *g)
 {
     const struct plan_request wanted = {.samples = value[CHOICE_SAMPLES].text ? value[CHOICE_SAMPLES].text : "all",
                                         .under = value[CHOICE_UNDER].text,
@@ -44,7 +44,7 @@ static int gather_list(struct control *control, const struct key_value *value, c
                                         .count = UINT64_MAX};
     struct charge charge = charge_like(asker->charge);
     struct samples *list = NULL;
-    int error = lists_choose(control, &wanted, asker, &charge, &list, why);
+    int error = lists_choose(control, &wanted, asker, &charge, &list);
     for (uint32_t i = 0; !error && i < samples_count(list); i++)
         gather(g, list, i);
     samples_put(list);
@@ -53,45 +53,45 @@ static int gather_list(struct control *control, const struct key_value *value, c
 }
 
 static int gather_plan(struct control *control, const struct key_value *value, const struct asker *asker,
-                       struct file_choice *g, struct str *why)
+                       struct file_choice *g)
 {
     struct plan_question question = {.asker = asker, .visit = gather, .user = g};
     struct plan_origin origin;
     CLEANUP_FREE char *keys = strdup(value[CHOICE_PLAN].text);
     if (!keys)
-        return str_no_memory(why);
-    int error = content_parse(control, keys, &question.wanted, why);
+        return str_no_memory(asker->why);
+    int error = content_parse(control, keys, &question.wanted, asker->why);
     if (error)
         return error;
     if (value[CHOICE_UNDER].text || value[CHOICE_MATCH].text || value[CHOICE_SAMPLES].text) {
-        str_adds(why, "with `plan`, `under`, `match` and `samples` are keys of the plan: `plan=epoch=0,...,under=DIR`");
+        str_adds(asker->why,
+                 "with `plan`, `under`, `match` and `samples` are keys of the plan: `plan=epoch=0,...,under=DIR`");
         return -EINVAL;
     }
     if (plan_request_has_payload(&question.wanted)) {
-        str_adds(why, "`plan`: an order in the payload cannot be staged: upload it as a sample list");
+        str_adds(asker->why, "`plan`: an order in the payload cannot be staged: upload it as a sample list");
         return -EINVAL;
     }
-    CLEANUP_STR struct str reply = STR_INIT;
     question.wanted.feed = false;
-    return plan_answer(control, &question, &origin, &reply, why);
+    return plan_answer(control, &question, &origin);
 }
 
 int stage_choice_make(struct control *control, const struct key_value value[CHOICE_KEYS], const struct asker *asker,
-                      struct samples **files, struct str *why)
+                      struct samples **files)
 {
     const struct catalog *c = control->config.catalog;
     uint64_t words = catalog_files(c) / 64 + 1, most = (uint64_t)catalog_files(c) + 1;
     struct charge charge = charge_like(asker->charge);
     struct file_choice g = {0};
-    int error = charge_add(&charge, words * sizeof *g.seen + most * sizeof *g.file, why);
+    int error = charge_add(&charge, words * sizeof *g.seen + most * sizeof *g.file, asker->why);
     CLEANUP_FREE uint64_t *seen = g.seen = error ? NULL : calloc(words, sizeof *g.seen);
     g.file = error ? NULL : malloc(most * sizeof *g.file);
     if (!error && (!g.seen || !g.file))
-        error = str_no_memory(why);
+        error = str_no_memory(asker->why);
     if (!error)
-        error = (value[CHOICE_PLAN].text ? gather_plan : gather_list)(control, value, asker, &g, why);
+        error = (value[CHOICE_PLAN].text ? gather_plan : gather_list)(control, value, asker, &g);
     if (!error && g.count == 0) {
-        str_adds(why, "no file of the dataset is chosen");
+        str_adds(asker->why, "no file of the dataset is chosen");
         error = -EINVAL;
     }
     if (!error)
@@ -103,12 +103,14 @@ int stage_choice_make(struct control *control, const struct key_value value[CHOI
 
 /* A node that cannot be asked does not stage now; it is asked again later. */
 int stage_choice_put(struct control *control, struct samples *files, uint64_t after, const struct asker *asker,
-                     uint64_t *round, struct str *why)
+                     uint64_t *round)
 {
-    CLEANUP_STR struct str reply = STR_INIT;
-    int error = lists_put(control, &(struct list_put){STAGE_LIST, files, after}, asker, &reply, why);
+    CLEANUP_STR struct str ignored = STR_INIT;
+    struct asker quiet = *asker;
+    quiet.reply = &ignored;
+    int error = lists_put(control, &(struct list_put){STAGE_LIST, files, after}, &quiet);
     if (error == -EHOSTUNREACH) {
-        str_clear(why);
+        str_clear(asker->why);
         error = 0;
     }
     *round = samples_table_version(control->samples, STAGE_LIST) | 1;

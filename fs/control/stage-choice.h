@@ -24,10 +24,10 @@ bool stage_choice_given(const struct key_value value[CHOICE_KEYS]);
 /* The files that these values choose, each once: a reference. -EINVAL: the values contradict each other, or choose
  * nothing; else the errors of lists_choose and plan_answer. See `why`. */
 int stage_choice_make(struct control *control, const struct key_value value[CHOICE_KEYS], const struct asker *asker,
-                      struct samples **files, struct str *why);
+                      struct samples **files);
 /* Put the list on all nodes that can be asked, with a round greater than `after`. Takes the list over. */
 int stage_choice_put(struct control *control, struct samples *files, uint64_t after, const struct asker *asker,
-                     uint64_t *round, struct str *why);
+                     uint64_t *round);
 /* The files of a round: 0 and a reference; NULL: all files. -ENOENT: this node lacks the list; then other nodes are
  * asked for it. */
 int stage_choice_find(struct control *control, uint64_t round, struct samples **files);

@@ -74,11 +74,11 @@ static void await_report(const struct control *control, const struct feed_end *e
 }
 
 /* 0, or why not. */
-static int check_asker(const struct asker *asker, struct str *why)
+static int check_asker(const struct asker *asker)
 {
     if (!asker->charge || !asker->charge->other)
         return 0;
-    str_adds(why, "only the mount's owner may report a list's position or its end");
+    str_adds(asker->why, "only the mount's owner may report a list's position or its end");
     return -EPERM;
 }
 
@@ -99,31 +99,29 @@ static int tell_position(struct control *control, struct feed_end *at)
     return error == -ENOENT ? epoch_coverage_told(control, at, at->told - 1) : error;
 }
 
-static int at_run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
-                  struct str *why)
+static int at_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     struct feed_end at = {0};
     struct digest digest;
-    int error = parse_end(request->value, &at, &digest, why);
+    int error = parse_end(request->value, &at, &digest, asker->why);
     if (!error)
-        error = check_asker(asker, why);
+        error = check_asker(asker);
     if (error)
         return error;
     error = tell_position(control, &at);
     if (error)
-        return refuse_list(&at, error, why);
-    str_addf(reply, "%" PRIu64 "\n", at.told - 1);
+        return refuse_list(&at, error, asker->why);
+    str_addf(asker->reply, "%" PRIu64 "\n", at.told - 1);
     return 0;
 }
 
-static int end_run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
-                   struct str *why)
+static int end_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     struct feed_end end = {0};
     struct digest digest;
-    int error = parse_end(request->value, &end, &digest, why);
+    int error = parse_end(request->value, &end, &digest, asker->why);
     if (!error)
-        error = check_asker(asker, why);
+        error = check_asker(asker);
     if (error)
         return error;
     end.stopped = request->value[STOPPED].choice == 1;
@@ -135,8 +133,8 @@ static int end_run(struct control *control, const struct request *request, const
     else if (error == -ENOENT)
         error = epoch_coverage_end(control, &end);
     if (error)
-        return refuse_list(&end, error, why);
-    return feed_view_add_report(control, &end, reply);
+        return refuse_list(&end, error, asker->why);
+    return feed_view_add_report(control, &end, asker->reply);
 }
 
 const struct verb verb_at = {

@@ -68,33 +68,31 @@ static void reply_turn(uint32_t nodes, const struct turn_record *record, const s
     str_adds(reply, "\n");
 }
 
-static int run_turn(struct control *control, const struct turn *turn, uint64_t seconds, const struct asker *asker,
-                    struct str *reply, struct str *why)
+static int run_turn(struct control *control, const struct turn *turn, uint64_t seconds, const struct asker *asker)
 {
     struct turn_patience patience = {clock_now() + seconds * SECOND, asker->gave_up, asker->user};
     struct turn_record record = {0};
     struct moved moved = {.known = true};
-    int error = world_view_await(control, asker, why);
+    int error = world_view_await(control, asker, asker->why);
     if (error)
         return error;
     uint32_t nodes = count_nodes(control);
-    error = nodes > 1 ? peers_turn(control->config.peers, turn, &patience, &record, why) : 0;
+    error = nodes > 1 ? peers_turn(control->config.peers, turn, &patience, &record, asker->why) : 0;
 
     if (error)
         return error;
     if (record.k)
         moved = find_moved(control, &record);
-    reply_turn(nodes, &record, &moved, reply);
+    reply_turn(nodes, &record, &moved, asker->reply);
     return 0;
 }
 
-static int exchange_run(struct control *control, const struct request *request, const struct asker *asker,
-                        struct str *reply, struct str *why)
+static int exchange_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     struct exchange_request wanted = {0};
-    int error = exchange_request_parse(exchange_keys, request->value, &wanted, why);
+    int error = exchange_request_parse(exchange_keys, request->value, &wanted, asker->why);
     const struct turn turn = {TURN_EXCHANGE, wanted.fraction, wanted.epoch, wanted.seed};
-    return error ? error : run_turn(control, &turn, wanted.wait, asker, reply, why);
+    return error ? error : run_turn(control, &turn, wanted.wait, asker);
 }
 
 const struct verb verb_exchange = {
@@ -104,13 +102,12 @@ const struct verb verb_exchange = {
     .run = exchange_run,
 };
 
-static int shuffle_run(struct control *control, const struct request *request, const struct asker *asker,
-                       struct str *reply, struct str *why)
+static int shuffle_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     struct exchange_request wanted = {0};
-    int error = exchange_request_parse(shuffle_keys, request->value, &wanted, why);
+    int error = exchange_request_parse(shuffle_keys, request->value, &wanted, asker->why);
     const struct turn turn = {TURN_SHUFFLE, TURN_WHOLE, 0, wanted.seed};
-    return error ? error : run_turn(control, &turn, wanted.wait, asker, reply, why);
+    return error ? error : run_turn(control, &turn, wanted.wait, asker);
 }
 
 const struct verb verb_shuffle = {

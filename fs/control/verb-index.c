@@ -45,30 +45,29 @@ static int ask_owner(struct control *control, uint32_t owner, uint64_t key, uint
     return error;
 }
 
-static int index_run(struct control *control, const struct request *request, const struct asker *asker,
-                     struct str *reply, struct str *why)
+static int index_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     const struct key_value *value = request->value;
     static const struct index_answer here = {.state = INDEX_HERE};
     uint64_t file, piece = 0, files = catalog_files(control->config.catalog);
     if (files == 0 || number_parse(value[FILE_NUMBER].text, 0, files - 1, &file) ||
         (value[PIECE].text && number_parse(value[PIECE].text, 0, UINT32_MAX - 1, &piece))) {
-        str_adds(why, "`file` must be the number of a file in `samples`, and `piece` a whole number");
+        str_adds(asker->why, "`file` must be the number of a file in `samples`, and `piece` a whole number");
         return -EINVAL;
     }
     uint32_t owner = find_owner(control, (uint32_t)file);
     uint64_t key = index_key((uint32_t)file, value[FORMAT].choice, value[TEXT].choice);
-    int error = charge_reach(asker->charge, BLOB_PIECE, why);
+    int error = charge_reach(asker->charge, BLOB_PIECE, asker->why);
     if (error)
         return error;
-    error = owner == NO_OWNER ? -ENOTCONN : ask_owner(control, owner, key, (uint32_t)piece, reply);
+    error = owner == NO_OWNER ? -ENOTCONN : ask_owner(control, owner, key, (uint32_t)piece, asker->reply);
     if (error && piece > 0) {
-        str_adds(why, "the node that has the rest of these records does not answer");
+        str_adds(asker->why, "the node that has the rest of these records does not answer");
         return -EHOSTUNREACH;
     }
     if (error)
-        str_add(reply, &here, sizeof here);
-    return reply->failed ? str_no_memory(why) : 0;
+        str_add(asker->reply, &here, sizeof here);
+    return asker->reply->failed ? str_no_memory(asker->why) : 0;
 }
 
 const struct verb verb_index = {

@@ -89,16 +89,16 @@ static int making_prepare(struct making *m)
     int error = m->wanted->pinned ? 0 : world_view_await(m->control, m->question->asker, m->why);
     struct digest layout = owners_layout(m->control, m->wanted);
     if (!error)
-        error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
+        error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list);
     if (!error)
         error = owners_find(m->control, m->list, m->wanted->pinned || !digest_equal(&layout, &none) ? &layout : NULL,
-                            m->question->asker, &m->table, m->why);
+                            m->question->asker, &m->table);
     if (!error)
         error = check_skip(m);
     if (!error && m->wanted->without)
-        error = lists_get(m->control, m->wanted->without, m->question->asker, &m->without, m->why);
+        error = lists_get(m->control, m->wanted->without, m->question->asker, &m->without);
     if (!error)
-        error = plan_cost_find(m->control, m->list, m->wanted, m->question->asker, &m->cost, m->why);
+        error = plan_cost_find(m->control, m->list, m->wanted, m->question->asker, &m->cost);
     return error ? error : place_ranks(m);
 }
 
@@ -194,7 +194,7 @@ static int make_plan(struct making *m, struct planned *planned)
     uint32_t count;
     struct plan *plan;
     const struct plan_memory_of of = {m->control, m->list, &m->charge};
-    int error = plan_order_make(&of, m->question, m->without, &m->order, &count, m->why);
+    int error = plan_order_make(&of, m->question, m->without, &m->order, &count);
     if (error)
         return error;
     struct plan_input input = {.order = m->order.bytes,
@@ -332,15 +332,16 @@ static int visit_sample(void *making, uint64_t step, uint32_t rank, uint32_t sam
     return m->question->visit(m->question->user, m->list, sample);
 }
 
-static int reply_with(struct making *m, const struct planned *planned, struct str *reply)
+static int reply_with(struct making *m, const struct planned *planned)
 {
+    struct str *reply = m->question->asker->reply;
     struct json json = {.out = reply};
     const struct plan_request *w = m->wanted;
     if (m->question->visit)
         return plan_walk(&(struct plan_listing){m->list, w, &planned->shape, planned->lists}, visit_sample, m);
     if (w->reply == REPLY_PATHS)
         return plan_paths(&(struct plan_listing){m->list, w, &planned->shape, planned->lists},
-                          m->control->config.catalog, m->question->asker, reply, m->why);
+                          m->control->config.catalog, m->question->asker);
     if (w->reply != REPLY_SUMMARY && w->rank != PLAN_ALL_RANKS)
         return reply_list(m, planned, reply);
     if (w->reply != REPLY_SUMMARY) {
@@ -391,14 +392,13 @@ static void wish_feed(const struct making *m, const struct planned *planned)
         feed_table_ask(m->control, &wish);
 }
 
-int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin,
-                struct str *reply, struct str *why)
+int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin)
 {
     const struct asker *asker = question->asker;
     struct making m = {.control = control,
                        .question = question,
                        .wanted = &question->wanted,
-                       .why = why,
+                       .why = asker->why,
                        .charge = charge_like(asker->charge),
                        .stop = {asker->gave_up, asker->user}};
     struct planned *planned;
@@ -407,10 +407,10 @@ int plan_answer(struct control *control, const struct plan_question *question, s
         error = find_plan(&m, &planned);
     if (!error) {
         if (m.wanted->digested && !has_digest(planned, &m.wanted->digest)) {
-            str_adds(why, "`digest`: these keys give another plan, and the plan with this digest is not cached");
+            str_adds(asker->why, "`digest`: these keys give another plan, and the plan with this digest is not cached");
             error = -ESTALE;
         } else {
-            error = reply_with(&m, planned, reply);
+            error = reply_with(&m, planned);
         }
         *origin = (struct plan_origin){planned->layout, planned->item.key};
         plans_put(control->plans, planned);
@@ -418,27 +418,26 @@ int plan_answer(struct control *control, const struct plan_question *question, s
             count_misplaced(&m);
             wish_feed(&m, planned);
         }
-        str_add(reply, "", 0);
+        str_add(asker->reply, "", 0);
     }
     making_fini(&m);
     return error;
 }
 
-static int plan_verb_run(struct control *control, const struct request *request, const struct asker *asker,
-                         struct str *reply, struct str *why)
+static int plan_verb_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     struct plan_question question = {
         .payload = request->payload, .payload_length = request->payload_length, .asker = asker};
     struct plan_origin origin;
-    int error = plan_request_parse(request->value, &question.wanted, why);
+    int error = plan_request_parse(request->value, &question.wanted, asker->why);
     if (error)
         return error;
     if (!plan_request_has_payload(&question.wanted) &&
         !request_only_line_ends(request->payload, request->payload_length)) {
-        str_adds(why, "`plan` takes a payload only with `order=u32`, `u64` or `text`");
+        str_adds(asker->why, "`plan` takes a payload only with `order=u32`, `u64` or `text`");
         return -EINVAL;
     }
-    return plan_answer(control, &question, &origin, reply, why);
+    return plan_answer(control, &question, &origin);
 }
 
 const struct verb verb_plan = {

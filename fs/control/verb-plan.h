@@ -4,8 +4,7 @@
 
 #include "fs/control/plan-question.h"
 
-/* 0 and `reply`, and sets `origin`; or -errno and why. */
-int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin,
-                struct str *reply, struct str *why);
+/* 0 and the reply, and sets `origin`; or -errno and why. */
+int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin);
 
 #endif

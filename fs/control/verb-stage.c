@@ -221,15 +221,14 @@ static int check_choice(struct control *control, const struct samples *chosen, b
     return -EBUSY;
 }
 
-static int start_staging(struct control *control, const struct key_value *value, const struct asker *asker,
-                         struct str *why)
+static int start_staging(struct control *control, const struct key_value *value, const struct asker *asker)
 {
     struct stage_progress p;
     struct samples *chosen = NULL;
     bool runs;
-    int error = stage_choice_given(value) ? stage_choice_make(control, value, asker, &chosen, why) : 0;
+    int error = stage_choice_given(value) ? stage_choice_make(control, value, asker, &chosen) : 0;
     if (!error)
-        error = check_choice(control, chosen, &runs, why);
+        error = check_choice(control, chosen, &runs, asker->why);
     if (error || (chosen && runs)) {
         samples_put(chosen);
         return error;
@@ -238,7 +237,7 @@ static int start_staging(struct control *control, const struct key_value *value,
     uint64_t now = clock_realtime(), round = (now > p.round ? now : p.round + 1) + 1;
     round -= round & 1;
     if (chosen)
-        error = stage_choice_put(control, chosen, p.round, asker, &round, why);
+        error = stage_choice_put(control, chosen, p.round, asker, &round);
     return error ? error : start_everywhere(control, round);
 }
 
@@ -290,26 +289,25 @@ bool verb_stage_chooses(const struct request *request)
     return stage_choice_given(request->value + KEY_CHOICE);
 }
 
-static int stage_run(struct control *control, const struct request *request, const struct asker *asker,
-                     struct str *reply, struct str *why)
+static int stage_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     unsigned action = request->value[KEY_ACTION].choice;
     int error = 0;
     if (action != ACTION_START && verb_stage_chooses(request)) {
-        str_adds(why, "files can only be chosen with `action=start`");
+        str_adds(asker->why, "files can only be chosen with `action=start`");
         return -EINVAL;
     }
     if (!control->config.store)
         error = -ENODEV;
     else if (action == ACTION_START)
-        error = start_staging(control, request->value + KEY_CHOICE, asker, why);
+        error = start_staging(control, request->value + KEY_CHOICE, asker);
     else if (action == ACTION_STOP)
         error = stop_staging(control);
-    if (error && !why->length)
-        str_addf(why, "cannot %s staging: %s", action == ACTION_STOP ? "stop" : "start", strerror(-error));
+    if (error && !asker->why->length)
+        str_addf(asker->why, "cannot %s staging: %s", action == ACTION_STOP ? "stop" : "start", strerror(-error));
     if (error)
         return error;
-    reply_whole(control, reply);
+    reply_whole(control, asker->reply);
     return 0;
 }
 

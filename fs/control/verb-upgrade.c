@@ -17,23 +17,22 @@ static bool runs_installed(void)
            stat("/proc/self/exe", &mine) == 0 && mine.st_dev == installed.st_dev && mine.st_ino == installed.st_ino;
 }
 
-static int upgrade_run(struct control *control, const struct request *request, const struct asker *asker,
-                       struct str *reply, struct str *why)
+static int upgrade_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     struct handover *handover = control->config.handover;
     (void)request;
     if (!handover || (asker->charge && asker->charge->other)) {
-        str_adds(why, "only the mount's owner may upgrade it");
+        str_adds(asker->why, "only the mount's owner may upgrade it");
         return -EPERM;
     }
     uint32_t state = atomic_load(&handover->program);
     if (state != PROGRAM_TRIAL && runs_installed()) {
-        str_adds(reply, "current\n");
+        str_adds(asker->reply, "current\n");
         return 0;
     }
     if (state != PROGRAM_TRIAL)
         atomic_compare_exchange_strong(&handover->program, &state, PROGRAM_ASKED);
-    str_adds(reply, "begun\n");
+    str_adds(asker->reply, "begun\n");
     return 0;
 }
 

@@ -128,33 +128,32 @@ static void add_line(const struct control *control, const struct world_view *vie
 }
 
 static int add_lines(const struct control *control, const struct world_view *view, const struct request *request,
-                     const struct asker *asker, struct str *reply, struct str *why)
+                     const struct asker *asker)
 {
     const char *rest = request->payload, *path;
     size_t left = request->payload_length, n;
     char separator = request_separator(&request->value[0]);
     for (uint64_t i = 1; request_record(&rest, &left, separator, &path, &n); i++) {
-        int error = charge_reach(asker->charge, reply->length + 2 * n + FIELDS_MOST, why);
+        int error = charge_reach(asker->charge, asker->reply->length + 2 * n + FIELDS_MOST, asker->why);
         if (error)
             return error;
-        add_line(control, view, path, n, separator == '\n', reply);
+        add_line(control, view, path, n, separator == '\n', asker->reply);
         if (i % LOOK_UP_EVERY == 0 && asker_gave_up(asker)) {
-            str_adds(why, "interrupted");
+            str_adds(asker->why, "interrupted");
             return -EINTR;
         }
     }
     return 0;
 }
 
-static int where_run(struct control *control, const struct request *request, const struct asker *asker,
-                     struct str *reply, struct str *why)
+static int where_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
-    int error = add_lines(control, &view, request, asker, reply, why);
+    int error = add_lines(control, &view, request, asker);
     if (error)
         return error;
-    if (!reply->length) {
-        str_adds(why, "`where` needs paths after its first line");
+    if (!asker->reply->length) {
+        str_adds(asker->why, "`where` needs paths after its first line");
         return -EINVAL;
     }
     return 0;

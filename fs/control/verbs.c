@@ -9,15 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
-static int umount_run(struct control *control, const struct request *request, const struct asker *asker,
-                      struct str *reply, struct str *why)
+static int umount_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     int error = control->config.peers ? peers_command(control->config.peers, WORLD_UMOUNT, 0) : -ENOTCONN;
-    (void)request, (void)asker, (void)reply;
+    (void)request;
     if (error == -ENOTCONN)
-        str_adds(why, "this node is alone: there are no other nodes to notify");
+        str_adds(asker->why, "this node is alone: there are no other nodes to notify");
     else if (error)
-        str_addf(why, "notify the other nodes: %s", strerror(-error));
+        str_addf(asker->why, "notify the other nodes: %s", strerror(-error));
     return error;
 }
 
@@ -41,16 +40,15 @@ enum {
     EXAMPLES_TRIED = 100,
 };
 
-int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
-              struct str *why)
+int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker)
 {
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
-    int error = request_parse(verbs, bytes, n, &request, why);
+    int error = request_parse(verbs, bytes, n, &request, asker->why);
     if (!error && !control_filled(control) && request.verb != &verb_umount && request.verb != &verb_upgrade) {
-        str_adds(why, CONTROL_NOT_FILLED);
+        str_adds(asker->why, CONTROL_NOT_FILLED);
         return -EAGAIN;
     }
-    return error ? error : request.verb->run(control, &request, asker, reply, why);
+    return error ? error : request.verb->run(control, &request, asker);
 }
 
 /* Long requests wait for each other. */

@@ -15,8 +15,7 @@ enum { PAYLOAD_MOST = 1 << 30 }; /* for verbs with long payloads */
 extern const struct stream_rules verbs_stream_rules; /* user: struct control_handle */
 
 /* Run a whole request. */
-int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
-              struct str *why);
+int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker);
 
 enum work_class verbs_class(const char *bytes, size_t n); /* which workers should run it */
 

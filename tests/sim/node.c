@@ -242,10 +242,10 @@ static void *serve_verbs(void *argument)
         struct sim_request *r = take_request(q);
         if (!r)
             continue;
-        struct asker asker = {0};
         struct str why = STR_INIT;
+        struct asker asker = {.reply = &r->reply, .why = &why};
         str_clear(&r->reply);
-        int error = verbs_run(n->control, r->text, strlen(r->text), &asker, &r->reply, &why);
+        int error = verbs_run(n->control, r->text, strlen(r->text), &asker);
         if (error)
             str_add(&r->reply, why.data, why.length);
         str_fini(&why);

@@ -291,9 +291,9 @@ void fake_status(struct control *control, struct str *json)
 int fake_run(struct control *control, const char *request, struct str *reply)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    struct asker asker = {0};
+    struct asker asker = {.reply = reply, .why = &why};
     str_clear(reply);
-    int error = verbs_run(control, request, strlen(request), &asker, reply, &why);
+    int error = verbs_run(control, request, strlen(request), &asker);
     if (error)
         str_add(reply, why.data, why.length);
     return error;

@@ -242,7 +242,7 @@ static void test_verbs(struct fixture *f)
     CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
     struct control *control = create(f);
     int asked = 0;
-    struct asker asker = {.gave_up = always, .user = &asked};
+    struct asker asker = {.gave_up = always, .user = &asked, .reply = &reply, .why = &why};
     memset(&fake.stats, 0, sizeof fake.stats);
     run(control, "where\na/1.jpg\na/2.jpg\n./a//2.jpg\nnothing\na\n\nb\n", 0,
         "0\t-\t-\ta/1.jpg\n"
@@ -267,7 +267,7 @@ static void test_verbs(struct fixture *f)
     str_adds(&request, "where\n");
     for (int i = 0; i < 10000; i++)
         str_adds(&request, "b\n");
-    is_int(verbs_run(control, request.data, request.length, &asker, &reply, &why), -EINTR, "nobody waits: given up");
+    is_int(verbs_run(control, request.data, request.length, &asker), -EINTR, "nobody waits: given up");
     is_int(asked, 1, "at the first question");
     control_destroy(control);
 
