@@ -24,10 +24,8 @@ static int enter_mount(const struct live *live, struct str *why)
     if (live->health != LIVE_ELSEWHERE)
         return 0;
     int error = namespace_enter(live->keeper, why);
-    if (!error && !is_mounted(live)) {
-        str_adds(why, "nothing is mounted there yet: wait for it with `dealfs wait`");
-        error = -EAGAIN;
-    }
+    if (!error && !is_mounted(live))
+        error = str_fail(why, -EAGAIN, "nothing is mounted there yet: wait for it with `dealfs wait`");
     return error;
 }
 

@@ -29,8 +29,7 @@ static int parse_list(struct mount_options *o, const char *list, struct str *why
         if (!has_option(one, strcspn(one, ",="))) {
             str_adds(why, "option ");
             str_add_printable(why, one, strcspn(one, ",="));
-            str_adds(why, ": unknown option");
-            return -EINVAL;
+            return str_fail(why, -EINVAL, ": unknown option");
         }
         one += length + (one[length] == ',');
     }

@@ -82,14 +82,12 @@ static int mount_and_run(struct start *s, char **command)
 {
     CLEANUP_STR struct str why = STR_INIT;
     int error = prepare_owner(s, &why);
-    if (!error && s->owner.another) {
-        str_adds(&why, "option owner: `dealfs run` mounts for the user who runs the command; use `dealfs mount`");
-        error = -EINVAL;
-    }
-    if (!error && s->options.mounter) {
-        str_adds(&why, "option mounter: `dealfs run` mounts in a namespace of its own; use `dealfs mount`");
-        error = -EINVAL;
-    }
+    if (!error && s->owner.another)
+        error = str_fail(&why, -EINVAL,
+                         "option owner: `dealfs run` mounts for the user who runs the command; use `dealfs mount`");
+    if (!error && s->options.mounter)
+        error = str_fail(&why, -EINVAL,
+                         "option mounter: `dealfs run` mounts in a namespace of its own; use `dealfs mount`");
     if (!error)
         error = namespace_make(&s->namespaced, &why);
     if (!error)

@@ -35,10 +35,8 @@ static int tell_world(const struct live *live, struct str *why)
     int error = live->control ? client_file(live, "status", &status) : -ENOTCONN;
     if (!error)
         error = json_find_string(status.data, status.length, "state", &state);
-    if (error) {
-        str_addf(why, "its status cannot be read: %s", strerror(-error));
-        return error;
-    }
+    if (error)
+        return str_fail(why, error, "its status cannot be read: %s", strerror(-error));
     if (strcmp(state.data, "alone") == 0)
         return 0;
     error = client_send(live, request, sizeof request - 1, &reply, why);

@@ -27,10 +27,8 @@ static int look_at_status(const struct wait_wish *wanted, const struct str *stat
 {
     uint64_t nodes = figures_is(status, "state", "joined") ? figures_number(status, "nodes") : 1;
     const char *value;
-    if (json_find(status->data, status->length, "catalog", &value) < 0) {
-        str_addf(why, "%s: it waits for its first world", wanted->mountpoint);
-        return -EAGAIN;
-    }
+    if (json_find(status->data, status->length, "catalog", &value) < 0)
+        return str_fail(why, -EAGAIN, "%s: it waits for its first world", wanted->mountpoint);
     if (nodes < wanted->nodes)
         str_addf(why, "%s: %" PRIu64 " of %" PRIu64 " nodes have joined", wanted->mountpoint, nodes, wanted->nodes);
     return nodes < wanted->nodes ? -EAGAIN : 0;

@@ -32,8 +32,7 @@ static void asking_fini(struct asking *a)
 
 static int ask_fail(struct str *why, int error, const char *what)
 {
-    str_addf(why, "%s: %s", what, strerror(-error));
-    return error;
+    return str_fail(why, error, "%s: %s", what, strerror(-error));
 }
 
 static int ask_server(struct home *h, struct asking *a, struct str *why)

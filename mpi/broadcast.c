@@ -85,8 +85,7 @@ static int fail_on(struct str *why, const char *what, const char *on, int error)
 {
     str_addf(why, "%s ", what);
     str_add_printable(why, on, strlen(on));
-    str_addf(why, ": %s", strerror(-error));
-    return error;
+    return str_fail(why, error, ": %s", strerror(-error));
 }
 
 /* --- nodes that have a catalog --- */
@@ -148,10 +147,8 @@ static int greet_mounted(const struct broadcast *b, struct str *why)
 {
     struct home *home = b->members->home;
     int error = ask_hello(home, why);
-    if (!error && home->welcome.waiting) {
-        str_adds(why, "it is mounted, but still waits for a catalog");
-        return -EPROTO;
-    }
+    if (!error && home->welcome.waiting)
+        return str_fail(why, -EPROTO, "it is mounted, but still waits for a catalog");
     return error;
 }
 
@@ -250,10 +247,8 @@ static int open_offered(struct broadcast *b, struct str *why)
         return fail_on(why, "open the catalog", from, -errno);
     b->offer.size = (uint64_t)st.st_size;
     error = read_versions(b, from, &versions, why);
-    if (!error && !digest_equal(&versions, &b->offer.versions)) {
-        str_adds(why, "its state directory contains another catalog than its server uses");
-        return -ESTALE;
-    }
+    if (!error && !digest_equal(&versions, &b->offer.versions))
+        return str_fail(why, -ESTALE, "its state directory contains another catalog than its server uses");
     return error;
 }
 
@@ -338,10 +333,8 @@ static int check_received(const struct broadcast *b, struct str *why)
     struct digest versions;
     snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
     int error = read_versions(b, path, &versions, why);
-    if (!error && !digest_equal(&versions, &b->offer.versions)) {
-        str_adds(why, "the catalog arrived damaged");
-        return -EBADMSG;
-    }
+    if (!error && !digest_equal(&versions, &b->offer.versions))
+        return str_fail(why, -EBADMSG, "the catalog arrived damaged");
     return error;
 }
 

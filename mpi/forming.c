@@ -31,10 +31,10 @@ static int make_holders(const struct members *m, struct claims_merged *merged)
     uint64_t extents = members_mine(m)->extents, bytes = groups * extents * sizeof *merged->holder;
     int error = 0;
     if (bytes > MESSAGE_MOST / 2) {
-        str_addf(&why,
-                 "%" PRIu32 " groups with %" PRIu64 " extents each are more than a message to a server can contain",
-                 groups, extents);
-        error = -E2BIG;
+        error =
+            str_fail(&why, -E2BIG,
+                     "%" PRIu32 " groups with %" PRIu64 " extents each are more than a message to a server can contain",
+                     groups, extents);
     } else {
         merged->extents = extents;
         merged->holder = malloc(bytes + 1);

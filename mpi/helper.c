@@ -277,10 +277,8 @@ static int hear_answer(struct courier_helper *h, struct str *why)
     while (poll(&ready, 1, TICK_MS) <= 0)
         signals_obey();
     int error = message_receive(h->socket, &kind, &reply, &n, NULL);
-    if (error || n < sizeof status) {
-        str_adds(why, "the helper that mounts has ended");
-        return -EIO;
-    }
+    if (error || n < sizeof status)
+        return str_fail(why, -EIO, "the helper that mounts has ended");
     memcpy(&status, reply, sizeof status);
     if (status == 0)
         return 0;

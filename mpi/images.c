@@ -92,8 +92,7 @@ static int hear_one(struct images *r, enum resizing_kind wanted, void **payload,
         return error;
     free(*payload);
     *payload = NULL;
-    str_adds(why, "dealfs-resizer is another version");
-    return -EPROTO;
+    return str_fail(why, -EPROTO, "dealfs-resizer is another version");
 }
 
 int images_hear(struct images *r, struct str *why)
@@ -101,10 +100,8 @@ int images_hear(struct images *r, struct str *why)
     CLEANUP_FREE void *payload = NULL;
     size_t n;
     int error = hear_one(r, RESIZING_KNOWS, &payload, &n, why);
-    if (!error && n != sizeof r->mine) {
-        str_adds(why, "dealfs-resizer sent a malformed message");
-        error = -EPROTO;
-    }
+    if (!error && n != sizeof r->mine)
+        error = str_fail(why, -EPROTO, "dealfs-resizer sent a malformed message");
     if (!error)
         memcpy(&r->mine, payload, sizeof r->mine);
     r->mine.library[sizeof r->mine.library - 1] = '\0';

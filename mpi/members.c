@@ -78,11 +78,11 @@ static int check_launcher(const struct nodes *nodes, struct str *why)
         long size = text ? strtol(text, NULL, 10) : 0;
         if (size <= 1)
             continue;
-        str_addf(why,
-                 "the launcher started %ld processes (%s), but each is alone, because it does not use PMIx with Open "
-                 "MPI: use mpirun, or srun --mpi=pmix",
-                 size, sizes[i]);
-        return -EPROTO;
+        return str_fail(
+            why, -EPROTO,
+            "the launcher started %ld processes (%s), but each is alone, because it does not use PMIx with Open "
+            "MPI: use mpirun, or srun --mpi=pmix",
+            size, sizes[i]);
     }
     return 0;
 }

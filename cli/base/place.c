@@ -99,8 +99,7 @@ int place_fail(struct str *why, const char *what, const char *path, const char *
 {
     str_addf(why, "%s ", what);
     str_add_printable(why, path, strlen(path));
-    str_addf(why, ": %s", reason);
-    return error;
+    return str_fail(why, error, ": %s", reason);
 }
 
 int place_open_special(const char *path)

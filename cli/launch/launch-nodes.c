@@ -103,10 +103,8 @@ int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hos
         n->way = WAY_SLURM;
         error = add_slurm(n, why);
     }
-    if (!error && (hosts || hostfile) && !n->count) {
-        str_addf(why, "%s: names no host", hosts ? "--hosts" : "--hostfile");
-        return -EINVAL;
-    }
+    if (!error && (hosts || hostfile) && !n->count)
+        return str_fail(why, -EINVAL, "%s: names no host", hosts ? "--hosts" : "--hostfile");
     /* the batch script of a job with one node runs on that node */
     bool here = n->way == WAY_SLURM && n->count == 1 && getenv("SLURMD_NODENAME");
     if (!error && (here || !n->count)) {

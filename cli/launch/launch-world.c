@@ -27,10 +27,9 @@ int launch_world_check(const struct launch_nodes *n, struct str *why)
     char path[PATH_MAX];
     if (n->count < 2)
         return 0;
-    if (handover_find_program("dealfs-courier", path, sizeof path)) {
-        str_adds(why, "find dealfs-courier: this dealfs was built without Open MPI, and can mount on one node only");
-        return -ENOENT;
-    }
+    if (handover_find_program("dealfs-courier", path, sizeof path))
+        return str_fail(why, -ENOENT,
+                        "find dealfs-courier: this dealfs was built without Open MPI, and can mount on one node only");
     return place_in_path(starter, path, sizeof path)
                ? place_fail(why, "find", starter, "it is not in $PATH, and is needed to join the nodes", -ENOENT)
                : 0;

@@ -51,8 +51,7 @@ static int choose_line(struct choosing *x, const char *line, size_t n, uint32_t 
     int error = fstatat(x->mount, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (error) {
         str_add_printable(x->why, path, n);
-        str_addf(x->why, ": %s", strerror(-error));
-        return error;
+        return str_fail(x->why, error, ": %s", strerror(-error));
     }
     char *own = array_reserve(x->files->chosen, x->files->room, x->files->count + 1) ? NULL : strdup(path);
     if (!own)
@@ -100,8 +99,7 @@ int chosen_files_find(const struct live *live, const struct files_wish *choice, 
         str_addf(x->why, "read the list of files: %s", strerror(-error));
     if (error || x->files->count > 0)
         return error;
-    str_addf(x->why, "--under and --match select no file");
-    return -ENOENT;
+    return str_fail(x->why, -ENOENT, "--under and --match select no file");
 }
 
 void chosen_files_fini(struct chosen_files *files)

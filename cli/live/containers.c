@@ -102,9 +102,9 @@ static int agree_format(struct container_job *job)
         found->format = mine;
     if (strcmp(found->format->stream, mine->stream) == 0)
         return 0;
-    str_addf(&job->why, "this container is %s, the earlier ones are %s: select one format by --match, or set --format",
-             mine->name, found->format->name);
-    return -EINVAL;
+    return str_fail(&job->why, -EINVAL,
+                    "this container is %s, the earlier ones are %s: select one format by --match, or set --format",
+                    mine->name, found->format->name);
 }
 
 static int flush_records(struct container_job *job)
@@ -148,8 +148,7 @@ static int read_container(void *user, void *to, size_t n, uint64_t offset)
         ssize_t got = interrupted ? -1 : pread(job->fd, to, n, (off_t)offset);
         if (got <= 0 && (interrupted || got == 0 || errno != EINTR)) {
             int error = interrupted ? -EINTR : got == 0 ? -ESTALE : -errno;
-            str_addf(&job->why, "offset %" PRIu64 ": %s", offset, strerror(-error));
-            return error;
+            return str_fail(&job->why, error, "offset %" PRIu64 ": %s", offset, strerror(-error));
         }
         got = got < 0 ? 0 : got;
         to = (char *)to + got;
@@ -235,8 +234,7 @@ static int scan_file(struct container_job *job)
     CLEANUP_CLOSE int fd = openat(x->mount, job->file->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         int error = -errno;
-        str_adds(&job->why, strerror(-error));
-        return error;
+        return str_fail(&job->why, error, "%s", strerror(-error));
     }
     job->fd = fd;
     job->scan = (struct record_scan){.size = job->file->size,
@@ -343,10 +341,8 @@ static int index_with(struct indexing *x)
     pthread_mutex_lock(&x->lock);
     int started = x->working = threads_start(thread, jobs, "index", index_body, x);
     pthread_mutex_unlock(&x->lock);
-    if (started == 0) {
-        str_adds(x->why, "no thread could be started");
-        return -EAGAIN;
-    }
+    if (started == 0)
+        return str_fail(x->why, -EAGAIN, "no thread could be started");
     show_progress(x);
     threads_join(thread, started);
     return x->error;

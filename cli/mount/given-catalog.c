@@ -27,8 +27,7 @@ static int fail_file(const struct start *s, const char *path, const char *reason
     str_add_printable(why, s->config.source, strlen(s->config.source));
     str_adds(why, ": differs from the dataset of the world: ");
     str_add_printable(why, path, strlen(path));
-    str_addf(why, ": %s", reason);
-    return error;
+    return str_fail(why, error, ": %s", reason);
 }
 
 static int check_file(const struct start *s, uint32_t file, char path[CATALOG_PATH_MAX], struct str *why)

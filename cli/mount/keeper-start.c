@@ -125,10 +125,8 @@ int launch_keeper(const struct launch *l, pid_t *pid, struct str *why)
     int ends[2];
     *pid = 0;
     int error = handover_find_program("dealfs-keeper", program, sizeof program);
-    if (error) {
-        str_adds(why, "find dealfs-keeper: neither beside dealfs nor in ../libexec/dealfs");
-        return error;
-    }
+    if (error)
+        return str_fail(why, error, "find dealfs-keeper: neither beside dealfs nor in ../libexec/dealfs");
     if (pipe2(ends, O_CLOEXEC) < 0)
         return place_fail(why, "make", "a pipe", strerror(errno), -errno);
     CLEANUP_CLOSE int from = ends[0];

@@ -42,8 +42,7 @@ struct mount_option {
 
 static int refuse_value(const char *values, struct str *why)
 {
-    str_addf(why, "must be %s", values);
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "must be %s", values);
 }
 
 static int set_rescan(struct mount_options *o, const char *value, struct str *why)
@@ -67,10 +66,8 @@ static int set_identity(struct mount_options *o, const char *value, struct str *
 static int set_zstd(struct mount_options *o, const char *value, struct str *why)
 {
     uint64_t level = 0;
-    if (strcmp(value, "off") != 0 && number_parse(value, 1, ZSTD_MOST, &level)) {
-        str_addf(why, "must be off or a level from 1 to %d", ZSTD_MOST);
-        return -EINVAL;
-    }
+    if (strcmp(value, "off") != 0 && number_parse(value, 1, ZSTD_MOST, &level))
+        return str_fail(why, -EINVAL, "must be off or a level from 1 to %d", ZSTD_MOST);
     o->zstd_level = (int)level;
     return 0;
 }
@@ -84,10 +81,8 @@ static int set_verify(struct mount_options *o, const char *value, struct str *wh
 static int set_peer_timeout(struct mount_options *o, const char *value, struct str *why)
 {
     uint64_t time;
-    if (duration_parse(value, &time) || time == 0) {
-        str_adds(why, "must be a time above zero, such as 5 or 0.5s");
-        return -EINVAL;
-    }
+    if (duration_parse(value, &time) || time == 0)
+        return str_fail(why, -EINVAL, "must be a time above zero, such as 5 or 0.5s");
     o->peer_timeout = time;
     return 0;
 }
@@ -121,10 +116,8 @@ static int set_node(struct mount_options *o, const char *value, struct str *why)
         return -ENOMEM;
     if (slash)
         *slash++ = '\0';
-    if (!slash || number_parse(number, 0, NODES_MOST - 1, &node) || number_parse(slash, 1, NODES_MOST, &local)) {
-        str_adds(why, "must be a node's number and the number of nodes on this host");
-        return -EINVAL;
-    }
+    if (!slash || number_parse(number, 0, NODES_MOST - 1, &node) || number_parse(slash, 1, NODES_MOST, &local))
+        return str_fail(why, -EINVAL, "must be a node's number and the number of nodes on this host");
     o->node = (unsigned)node;
     o->local = (unsigned)local;
     return 0;
@@ -134,8 +127,7 @@ static int set_portion(struct mount_options *o, const char *value, struct str *w
 {
     if (sscanf(value, "%u/%u", &o->part.number, &o->part.count) == 2 && o->part.number < o->part.count)
         return 0;
-    str_adds(why, "must be the number of a part and the number of parts");
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "must be the number of a part and the number of parts");
 }
 
 #define AT(member) .place = offsetof(struct mount_options, member)
@@ -229,18 +221,15 @@ static int set_size(struct mount_options *o, const struct mount_option *option, 
     int error = size_parse(value, UINT64_C(1) << 40, &size);
     if (!error)
         return str_keep((char **)((char *)o + option->place), strdup(value));
-    str_adds(why, error == -ERANGE ? "is too large" : "must be a size, such as 512M, 10G or 25%");
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "%s", error == -ERANGE ? "is too large" : "must be a size, such as 512M, 10G or 25%");
 }
 
 static int set_number(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
 {
     uint64_t number;
-    if (number_parse(value, option->least, option->most, &number)) {
-        str_addf(why, "must be a number%s from %ju to %ju", option->text, (uintmax_t)option->least,
-                 (uintmax_t)option->most);
-        return -EINVAL;
-    }
+    if (number_parse(value, option->least, option->most, &number))
+        return str_fail(why, -EINVAL, "must be a number%s from %ju to %ju", option->text, (uintmax_t)option->least,
+                        (uintmax_t)option->most);
     *(int *)(void *)((char *)o + option->place) = (int)number;
     return 0;
 }
@@ -249,10 +238,8 @@ static int set_bytes(struct mount_options *o, const struct mount_option *option,
 {
     uint64_t size = 0;
     bool none = option->kind == WINDOW && (strcmp(value, "0") == 0 || strcmp(value, "off") == 0);
-    if (!none && (strchr(value, '%') || size_parse(value, 0, &size) || size < option->least || size > option->most)) {
-        str_addf(why, "must be a size %s", option->text);
-        return -EINVAL;
-    }
+    if (!none && (strchr(value, '%') || size_parse(value, 0, &size) || size < option->least || size > option->most))
+        return str_fail(why, -EINVAL, "must be a size %s", option->text);
     *(uint64_t *)(void *)((char *)o + option->place) = size;
     return 0;
 }
@@ -260,10 +247,8 @@ static int set_bytes(struct mount_options *o, const struct mount_option *option,
 static int set_value(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
 {
     char *member = (char *)o + option->place;
-    if (option->kind == LATER) {
-        str_adds(why, option->text);
-        return -EINVAL;
-    }
+    if (option->kind == LATER)
+        return str_fail(why, -EINVAL, "%s", option->text);
     if (option->kind == FLAG) {
         if (value)
             str_adds(why, "takes no value");
@@ -271,10 +256,8 @@ static int set_value(struct mount_options *o, const struct mount_option *option,
             *(bool *)member = true;
         return value ? -EINVAL : 0;
     }
-    if (!value || !*value) {
-        str_adds(why, "needs a value");
-        return -EINVAL;
-    }
+    if (!value || !*value)
+        return str_fail(why, -EINVAL, "needs a value");
     switch (option->kind) {
     case SIZE:
         return set_size(o, option, value, why);

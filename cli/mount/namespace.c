@@ -30,8 +30,7 @@ static const char *reason_why_not(void)
 
 static int fail_namespace(struct str *why, const char *what, int error, const char *hint)
 {
-    str_addf(why, "%s: %s%s", what, strerror(-error), hint);
-    return error;
+    return str_fail(why, error, "%s: %s%s", what, strerror(-error), hint);
 }
 
 static int write_text(const char *path, const char *text)

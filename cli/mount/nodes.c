@@ -121,10 +121,9 @@ static int check_launcher(const struct launcher *l, const char *command, unsigne
         launcher_say_deaf(l, command, why);
         return -ENOSYS;
     }
-    if (nodes && l->size && l->size != nodes) {
-        str_addf(why, "%s: the world must have %u nodes, but %s has started %u", command, nodes, l->name, l->size);
-        return -EINVAL;
-    }
+    if (nodes && l->size && l->size != nodes)
+        return str_fail(why, -EINVAL, "%s: the world must have %u nodes, but %s has started %u", command, nodes,
+                        l->name, l->size);
     return 0;
 }
 

@@ -13,8 +13,7 @@ static int refuse_owner(struct str *why, const char *given, const char *reason)
 {
     str_adds(why, "option owner=");
     str_add_printable(why, given, strlen(given));
-    str_addf(why, ": %s", reason);
-    return -EINVAL;
+    return str_fail(why, -EINVAL, ": %s", reason);
 }
 
 static int owner_set(struct owner *owner, const struct passwd *entry, uid_t uid, gid_t gid)

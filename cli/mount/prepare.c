@@ -37,8 +37,7 @@ static int check_allow_other(const struct mount_options *o, struct str *why)
     for (char *rest = conf.length ? conf.data : NULL, *line; (line = strsep(&rest, "\n"));)
         if (strncmp(line + strspn(line, " \t"), "user_allow_other", strlen("user_allow_other")) == 0)
             return 0;
-    str_adds(why, "option allow_other: only allowed if 'user_allow_other' is set in /etc/fuse.conf");
-    return -EPERM;
+    return str_fail(why, -EPERM, "option allow_other: only allowed if 'user_allow_other' is set in /etc/fuse.conf");
 }
 
 struct folder_key prepare_key(const struct start *s)
@@ -151,10 +150,8 @@ int prepare_names(struct start *s, struct str *why)
     CLEANUP_FREE char *mountpoint = place_absolute(s->mountpoint, s->options.node);
     if (!mountpoint)
         return -ENOMEM;
-    if (!*s->source || !*s->mountpoint) {
-        str_adds(why, *s->source ? "mountpoint: an empty name" : "source: an empty name");
-        return -EINVAL;
-    }
+    if (!*s->source || !*s->mountpoint)
+        return str_fail(why, -EINVAL, "%s", *s->source ? "mountpoint: an empty name" : "source: an empty name");
     int error = open_source(s, why);
     free(steal_pointer(s->config.mountpoint));
     if (!error)

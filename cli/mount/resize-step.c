@@ -154,8 +154,7 @@ static int judge_end(int status, struct str *why)
 {
     if (interrupted) {
         str_clear(why);
-        str_adds(why, "interrupted");
-        return -EINTR;
+        return str_fail(why, -EINTR, "interrupted");
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;

@@ -161,10 +161,8 @@ static int check_offer(struct start *s, const struct mounter_offer *offer, struc
         str_add_printable(&reason, offer->mountpoint, strlen(offer->mountpoint));
         return place_fail(why, "mountpoint", mountpoint, reason.failed ? "" : reason.data, -EPERM);
     }
-    if (s->options.allow_other && !offer->allow_other) {
-        str_adds(why, "option allow_other: dealfs-mounter was started without it");
-        return -EPERM;
-    }
+    if (s->options.allow_other && !offer->allow_other)
+        return str_fail(why, -EPERM, "option allow_other: dealfs-mounter was started without it");
     s->options.allow_other = offer->allow_other;
     s->config.foreign_pids = offer->pid_namespace != process_namespace();
     if (s->config.foreign_pids)
@@ -186,10 +184,8 @@ static int connect_mounter(struct start *s, struct str *why)
     struct mounter_offer offer;
     if (!path)
         return -ENOMEM;
-    if (s->options.control) {
-        str_adds(why, "options mounter and control: cannot be combined");
-        return -EINVAL;
-    }
+    if (s->options.control)
+        return str_fail(why, -EINVAL, "options mounter and control: cannot be combined");
     int fd = mounter_connect(path, &offer, why);
     for (unsigned waited = 0; fd < 0 && waited < patience_with(fd) && !interrupted; waited += TICK_MS) {
         clock_sleep(TICK_MS * MILLISECOND);
@@ -232,10 +228,8 @@ int split_become(struct start *s, struct str *why)
     int error = process_leave_environment(s->owner.uid);
     if (!error)
         error = process_become(s->owner.uid, s->owner.gid);
-    if (error) {
-        str_addf(why, "become user %s: %s", s->owner.name, strerror(-error));
-        return error;
-    }
+    if (error)
+        return str_fail(why, error, "become user %s: %s", s->owner.name, strerror(-error));
     s->owner.another = false;
     return 0;
 }

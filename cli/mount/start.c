@@ -121,9 +121,9 @@ static int step_digest(struct start *s, struct str *why)
     const struct digest *digest = s->options.digest ? catalog_digest(s->catalog) : NULL;
     if (!digest || (digest_parse(s->options.digest, &expected) == 0 && memcmp(&expected, digest, sizeof expected) == 0))
         return 0;
-    str_addf(why, "the dataset has the digest %s, not the expected %s: files were added, removed or rewritten",
-             digest_format(digest, found), s->options.digest);
-    return -ESTALE;
+    return str_fail(why, -ESTALE,
+                    "the dataset has the digest %s, not the expected %s: files were added, removed or rewritten",
+                    digest_format(digest, found), s->options.digest);
 }
 
 /* --- keeper --- */
@@ -386,10 +386,8 @@ int start_mount(struct start *s, struct str *why)
             error = steps[i](s, why);
         if (!error)
             die_after(i + 1);
-        if (!error && interrupted) {
-            str_adds(why, "interrupted");
-            error = -EINTR;
-        }
+        if (!error && interrupted)
+            error = str_fail(why, -EINTR, "interrupted");
     }
     if (error)
         take_back(s);

@@ -154,13 +154,12 @@ static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *w
     if (error)
         return error;
     size_format(room.free, free, sizeof free);
-    if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free) {
-        str_addf(why,
-                 "option ram=%s: %s has room for only %s, and this user may not mount a tmpfs: use a smaller ram=, or "
-                 "`dealfs run`",
-                 size_format(t->ram_bytes, asked, sizeof asked), shm, free);
-        return -ENOSPC;
-    }
+    if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free)
+        return str_fail(
+            why, -ENOSPC,
+            "option ram=%s: %s has room for only %s, and this user may not mount a tmpfs: use a smaller ram=, or "
+            "`dealfs run`",
+            size_format(t->ram_bytes, asked, sizeof asked), shm, free);
     if (t->ram_bytes > room.free / 2 && !w->options->ram) {
         t->ram_bytes = room.free / 2;
         str_clear(&t->ram_reason);

@@ -177,8 +177,8 @@ static int check_owner(struct unmount_work *w, struct str *why)
     w->gid = info.gid;
     if (attach_privileged() || info.uid == geteuid())
         return 0;
-    str_addf(why, "unmount %s: it is the mount of another user (uid %u)", w->live->mountpoint, (unsigned)info.uid);
-    return -EPERM;
+    return str_fail(why, -EPERM, "unmount %s: it is the mount of another user (uid %u)", w->live->mountpoint,
+                    (unsigned)info.uid);
 }
 
 /* It briefly opens files of the mount, which would then be busy. */

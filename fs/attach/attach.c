@@ -46,8 +46,7 @@ static int attach_fail(struct str *why, const char *what, const char *path, int 
 {
     str_addf(why, "%s ", what);
     str_add_printable(why, path, strlen(path));
-    str_addf(why, ": %s%s", strerror(-error), hint);
-    return error;
+    return str_fail(why, error, ": %s%s", strerror(-error), hint);
 }
 
 static const char *device_hint(int error)

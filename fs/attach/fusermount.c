@@ -42,10 +42,8 @@ static int helper_start(struct mount_helper *h, char *const argv[], struct str *
         helper_execute(argv, pair[1], pipe[1]);
     int error = h->pid < 0 ? -errno : 0;
     CLEANUP_CLOSE int messages = pipe[0], said = pipe[1], socket = pair[0], given = pair[1];
-    if (error) {
-        str_addf(why, "run fusermount3: %s", strerror(-error));
-        return error;
-    }
+    if (error)
+        return str_fail(why, error, "run fusermount3: %s", strerror(-error));
     h->messages = steal_fd(messages);
     h->socket = steal_fd(socket);
     return 0;
@@ -80,10 +78,10 @@ static int helper_refusal(const char *verb, const char *path, int status, const 
 {
     str_addf(why, "%s ", verb);
     str_add_printable(why, path, strlen(path));
-    if (status == EXIT_MISSING) {
-        str_adds(why, ": fusermount3 is not installed, and only root can mount without it: install the package fuse3");
-        return -ENOENT;
-    }
+    if (status == EXIT_MISSING)
+        return str_fail(
+            why, -ENOENT,
+            ": fusermount3 is not installed, and only root can mount without it: install the package fuse3");
     str_addf(why, ": %s", said->length ? said->data : "fusermount3 failed without a message");
     if (said->length == 0)
         return -EPERM;

@@ -55,10 +55,8 @@ static int refuse_key(const struct key *keys, const char *what, const char *name
     str_addf(why, " for `%s`", what);
     for (const struct key *key = keys; key->name; key++)
         nearest_try(&best, name, n, key->name);
-    if (!best.word) {
-        str_adds(why, ", which takes no keys");
-        return -EINVAL;
-    }
+    if (!best.word)
+        return str_fail(why, -EINVAL, ", which takes no keys");
     str_addf(why, ". Did you mean `%s`? Known keys: ", best.word);
     for (const struct key *key = keys; key->name; key++)
         str_addf(why, "%s%s", key == keys ? "" : ", ", key->name);
@@ -79,23 +77,19 @@ static int find_choice(const char *choices, const char *value, size_t n)
 
 static int take_value(const struct key *key, char *text, size_t n, struct key_value *value, struct str *why)
 {
-    if (value->text) {
-        str_addf(why, "key `%s` is given twice", key->name);
-        return -EINVAL;
-    }
+    if (value->text)
+        return str_fail(why, -EINVAL, "key `%s` is given twice", key->name);
     long length = percent_decode(text, n);
-    if (length < 0 || memchr(text, '\0', (size_t)length)) {
-        str_addf(why, "the value of `%s` has a bad escape: `%%` must be followed by two hexadecimal digits, not 00",
-                 key->name);
-        return -EINVAL;
-    }
+    if (length < 0 || memchr(text, '\0', (size_t)length))
+        return str_fail(why, -EINVAL,
+                        "the value of `%s` has a bad escape: `%%` must be followed by two hexadecimal digits, not 00",
+                        key->name);
     text[length] = '\0';
     int choice = key->choices ? find_choice(key->choices, text, (size_t)length) : 0;
     if (choice < 0) {
         str_addf(why, "`%s=", key->name);
         str_add_printable(why, text, (size_t)length);
-        str_addf(why, "` is not one of %s", key->choices);
-        return -EINVAL;
+        return str_fail(why, -EINVAL, "` is not one of %s", key->choices);
     }
     *value = (struct key_value){text, (size_t)length, (unsigned)choice};
     return 0;
@@ -108,8 +102,7 @@ static int take_pair(const struct key *keys, const char *what, char *text, size_
     char *equals = memchr(text, '=', n);
     if (!equals || equals == text) {
         str_add_backquoted(why, text, n);
-        str_adds(why, " is not of the form key=value");
-        return -EINVAL;
+        return str_fail(why, -EINVAL, " is not of the form key=value");
     }
     size_t length = (size_t)(equals - text);
     for (size_t i = 0; keys[i].name; i++)

@@ -86,8 +86,7 @@ void str_addf(struct str *s, const char *format, ...)
 
 int str_no_memory(struct str *why)
 {
-    str_adds(why, "out of memory");
-    return -ENOMEM;
+    return str_fail(why, -ENOMEM, "out of memory");
 }
 
 int str_keep(char **to, char *text)

@@ -26,6 +26,13 @@ void str_add(struct str *s, const void *bytes, size_t n);
 void str_adds(struct str *s, const char *text);
 void str_addf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_addv(struct str *s, const char *format, va_list args);
+/* Appends a reason for people, as str_addf, and returns `error`. A macro, so that the compiler sees that value. */
+#define str_fail(why, error, ...)                                                                                      \
+    ({                                                                                                                 \
+        int error_ = (error);                                                                                          \
+        str_addf(why, __VA_ARGS__);                                                                                    \
+        error_;                                                                                                        \
+    })
 int str_no_memory(struct str *why); /* writes "no memory" as a user's reason, and returns -ENOMEM */
 char *str_steal(struct str *s);     /* the caller frees it; "" if empty, NULL if failed */
 

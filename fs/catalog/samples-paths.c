@@ -113,10 +113,8 @@ static int add_paths(struct path_reader *u, struct files *files)
             return error;
         }
         error = files_add(files, file);
-        if (error) {
-            str_addf(u->why, "sample list: %s", strerror(-error));
-            return error;
-        }
+        if (error)
+            return str_fail(u->why, error, "sample list: %s", strerror(-error));
         path += length + (stop ? 1 : 0);
     }
     return 0;

@@ -41,8 +41,7 @@ struct record_reader {
 
 static int refuse_line(struct record_reader *r, int error, const char *what)
 {
-    str_addf(r->why, "line %" PRIu64 ": %s", r->number, what);
-    return error;
+    return str_fail(r->why, error, "line %" PRIu64 ": %s", r->number, what);
 }
 
 /* --- keys --- */
@@ -190,18 +189,15 @@ static int take_text(struct record_reader *r, const struct samples_upload *uploa
 static int take_packed(struct record_reader *r, const struct samples_upload *upload)
 {
     uint64_t count = upload->length / sizeof(struct record);
-    if (upload->length % sizeof(struct record)) {
-        str_addf(r->why, "%zu bytes are not a whole number of packed records of %zu bytes", upload->length,
-                 sizeof(struct record));
-        return -EINVAL;
-    }
+    if (upload->length % sizeof(struct record))
+        return str_fail(r->why, -EINVAL, "%zu bytes are not a whole number of packed records of %zu bytes",
+                        upload->length, sizeof(struct record));
     memcpy(r->record, upload->text, upload->length);
     for (uint64_t i = 0; i < count; i++) {
         r->number = i + 1;
-        if (r->record[i].file >= catalog_files(r->catalog)) {
-            str_addf(r->why, "record %" PRIu64 ": there is no file %" PRIu32, r->number, r->record[i].file);
-            return -ENOENT;
-        }
+        if (r->record[i].file >= catalog_files(r->catalog))
+            return str_fail(r->why, -ENOENT, "record %" PRIu64 ": there is no file %" PRIu32, r->number,
+                            r->record[i].file);
         if (!record_lies_in(r->catalog, &r->record[i]))
             return refuse_range(r, "record", &r->record[i], r->record[i].length);
     }

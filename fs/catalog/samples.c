@@ -165,13 +165,12 @@ int samples_from_costs(const struct catalog *c, const struct samples *of, const 
 {
     static const uint32_t none;
     struct samples_content content = {.count = samples_count(of), .cost = &none, .of = *samples_digest(of)};
-    if (n != content.count * sizeof *content.cost) {
-        str_addf(why,
-                 "the payload must be one little-endian 32-bit number for each of the %u samples of the list: %zu "
-                 "bytes, not %zu",
-                 content.count, content.count * sizeof *content.cost, n);
-        return -EINVAL;
-    }
+    if (n != content.count * sizeof *content.cost)
+        return str_fail(
+            why, -EINVAL,
+            "the payload must be one little-endian 32-bit number for each of the %u samples of the list: %zu "
+            "bytes, not %zu",
+            content.count, content.count * sizeof *content.cost, n);
     uint32_t *own = malloc(n + 1);
     if (!own)
         return str_no_memory(why);

@@ -26,8 +26,7 @@ struct scan {
 
 static int scan_fail(struct scan *s, int error, const char *what, const char *path)
 {
-    str_addf(s->why, "%s %s: %s", what, path, strerror(-error));
-    return error;
+    return str_fail(s->why, error, "%s %s: %s", what, path, strerror(-error));
 }
 
 /* --- the previous catalog --- */

@@ -33,8 +33,7 @@ static uint64_t sample_streamed(const struct samples *list, uint32_t sample)
 
 static int refuse_length(struct str *why)
 {
-    str_adds(why, "the samples together are longer than a file can be");
-    return -EFBIG;
+    return str_fail(why, -EFBIG, "the samples together are longer than a file can be");
 }
 
 /* Where the sample after this one begins; false: no file can be that long. */

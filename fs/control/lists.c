@@ -130,8 +130,7 @@ int lists_get(struct control *control, const char *name, const struct asker *ask
         return 0;
     str_adds(asker->why, "there is no sample list `");
     str_add_printable(asker->why, name, strlen(name));
-    str_adds(asker->why, "`; `samples.d` contains the existing ones");
-    return -ENOENT;
+    return str_fail(asker->why, -ENOENT, "`; `samples.d` contains the existing ones");
 }
 
 static int check_catalog(const struct control *control, const struct plan_request *wanted, struct str *why)
@@ -140,9 +139,8 @@ static int check_catalog(const struct control *control, const struct plan_reques
     const struct digest *digest = catalog_digest(control->config.catalog);
     if (!wanted->cataloged || digest_equal(digest, &wanted->catalog))
         return 0;
-    str_addf(why, "`catalog=%s`: the mount has another dataset, whose `catalog.digest` is %s",
-             digest_format(&wanted->catalog, wants), digest_format(digest, is));
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "`catalog=%s`: the mount has another dataset, whose `catalog.digest` is %s",
+                    digest_format(&wanted->catalog, wants), digest_format(digest, is));
 }
 
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
@@ -218,8 +216,7 @@ static int refuse_name(int error, const char *name, bool costs, struct str *why)
     else
         str_addf(why, "%s: save the list `", strerror(-error));
     str_add_printable(why, name, strlen(name));
-    str_adds(why, "`");
-    return error;
+    return str_fail(why, error, "`");
 }
 
 /* Takes the list over. */
@@ -232,8 +229,8 @@ static int keep_list(struct control *control, const struct list_put *put, struct
     digest_format(samples_digest(list), digest);
     if (count == 0) {
         samples_put(list);
-        str_addf(why, "`%s` needs %s after its first line", verb_of(costs), costs ? "numbers" : "paths or records");
-        return -EINVAL;
+        return str_fail(why, -EINVAL, "`%s` needs %s after its first line", verb_of(costs),
+                        costs ? "numbers" : "paths or records");
     }
     int error = samples_table_put_after(control->samples, put->name, put->after, list);
     if (error == -EDQUOT || error == -E2BIG)
@@ -297,10 +294,9 @@ int lists_remove(struct control *control, const struct request *request, const s
 {
     bool costs = request->verb == &verb_costs;
     const char *name = request->value[KEY_NAME].text;
-    if (!request_only_line_ends(request->payload, request->payload_length)) {
-        str_addf(asker->why, "with `action=remove` nothing may follow the first line of `%s`", verb_of(costs));
-        return -EINVAL;
-    }
+    if (!request_only_line_ends(request->payload, request->payload_length))
+        return str_fail(asker->why, -EINVAL, "with `action=remove` nothing may follow the first line of `%s`",
+                        verb_of(costs));
     CLEANUP_FREE struct spreading *spreading;
     int error = sharing_prepare(control, &spreading, asker->why);
     if (error)

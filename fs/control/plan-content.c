@@ -30,10 +30,8 @@ void content_put(struct file_content *c)
 int content_parse(const struct control *control, char *text, struct plan_request *wanted, struct str *why)
 {
     struct key_value value[KEYS_MOST] = {0};
-    if (!control_filled(control)) {
-        str_adds(why, CONTROL_NOT_FILLED);
-        return -EAGAIN;
-    }
+    if (!control_filled(control))
+        return str_fail(why, -EAGAIN, "%s", CONTROL_NOT_FILLED);
     int error = keys_parse(plan_keys, "plan", text, strlen(text), ',', value, why);
     return error ? error : plan_request_parse(value, wanted, why);
 }

@@ -91,10 +91,8 @@ static int costs_put(struct control *control, const struct request *request, con
 
 static int costs_run(struct control *control, const struct request *request, const struct asker *asker)
 {
-    if (is_taken(request->value[KEY_NAME].text)) {
-        str_adds(asker->why, "`name`: `none` and `bytes` are reserved");
-        return -EINVAL;
-    }
+    if (is_taken(request->value[KEY_NAME].text))
+        return str_fail(asker->why, -EINVAL, "`name`: `none` and `bytes` are reserved");
     return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, asker)
                                                               : costs_put(control, request, asker);
 }

@@ -331,10 +331,8 @@ static int make_content(struct request_job *job, const struct known_file *known,
 {
     made->origin.layout = known->origin.layout;
     int error = content_make(job, known->name, &made->origin, &made->content, why);
-    if (!error && known->made && !digest_equal(&made->origin.key, &known->origin.key)) {
-        str_adds(why, "the sample list was replaced after the file was opened");
-        error = -ESTALE;
-    }
+    if (!error && known->made && !digest_equal(&made->origin.key, &known->origin.key))
+        error = str_fail(why, -ESTALE, "the sample list was replaced after the file was opened");
     return error;
 }
 

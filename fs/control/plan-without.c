@@ -50,10 +50,8 @@ int plan_without_make(const struct samples *list, const struct samples *without,
     uint64_t n = samples_count(list), places = samples_count(without);
     CLEANUP_FREE struct sample_place *place = NULL;
     *left = (struct plan_without){.charge = charge_like(like)};
-    if (records && !samples_records(list)) {
-        str_adds(why, "`without`: a list of records cannot be excluded from a list of files");
-        return -EINVAL;
-    }
+    if (records && !samples_records(list))
+        return str_fail(why, -EINVAL, "`without`: a list of records cannot be excluded from a list of files");
     int error =
         charge_add(&left->charge, n * (sizeof *left->number + sizeof *left->gone) + places * sizeof *place, why);
     if (error)
@@ -69,8 +67,7 @@ int plan_without_make(const struct samples *list, const struct samples *without,
     mark_gone(left, list, place, places, records);
     if (left->kept > 0 || n == 0)
         return 0;
-    str_adds(why, "`without`: this list leaves no samples");
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "`without`: this list leaves no samples");
 }
 
 void plan_without_number(const struct plan_without *left, uint32_t *order, uint32_t n)

@@ -41,10 +41,8 @@ int request_parse_line(const struct verb *const *verbs, const char *line, size_t
                        struct str *why)
 {
     size_t from = 0, to;
-    if (n > REQUEST_LINE_MOST) {
-        str_addf(why, "the first line is longer than %d bytes", REQUEST_LINE_MOST);
-        return -E2BIG;
-    }
+    if (n > REQUEST_LINE_MOST)
+        return str_fail(why, -E2BIG, "the first line is longer than %d bytes", REQUEST_LINE_MOST);
     if (n > 0 && line[n - 1] == '\r')
         n--;
     while (from < n && is_blank(line[from]))
@@ -84,10 +82,8 @@ int request_parse(const struct verb *const *verbs, const char *bytes, size_t n, 
     request->payload_length = end ? n - line - 1 : 0;
     if (request->verb->payload_most > 0)
         return 0;
-    if (!request_only_line_ends(request->payload, request->payload_length)) {
-        str_addf(why, "`%s` takes nothing after its first line", request->verb->name);
-        return -EINVAL;
-    }
+    if (!request_only_line_ends(request->payload, request->payload_length))
+        return str_fail(why, -EINVAL, "`%s` takes nothing after its first line", request->verb->name);
     request->payload_length = 0;
     return 0;
 }

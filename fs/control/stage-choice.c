@@ -63,15 +63,13 @@ static int gather_plan(struct control *control, const struct key_value *value, c
     int error = content_parse(control, keys, &question.wanted, asker->why);
     if (error)
         return error;
-    if (value[CHOICE_UNDER].text || value[CHOICE_MATCH].text || value[CHOICE_SAMPLES].text) {
-        str_adds(asker->why,
-                 "with `plan`, `under`, `match` and `samples` are keys of the plan: `plan=epoch=0,...,under=DIR`");
-        return -EINVAL;
-    }
-    if (plan_request_has_payload(&question.wanted)) {
-        str_adds(asker->why, "`plan`: an order in the payload cannot be staged: upload it as a sample list");
-        return -EINVAL;
-    }
+    if (value[CHOICE_UNDER].text || value[CHOICE_MATCH].text || value[CHOICE_SAMPLES].text)
+        return str_fail(
+            asker->why, -EINVAL,
+            "with `plan`, `under`, `match` and `samples` are keys of the plan: `plan=epoch=0,...,under=DIR`");
+    if (plan_request_has_payload(&question.wanted))
+        return str_fail(asker->why, -EINVAL,
+                        "`plan`: an order in the payload cannot be staged: upload it as a sample list");
     question.wanted.feed = false;
     return plan_answer(control, &question, &origin);
 }
@@ -90,10 +88,8 @@ int stage_choice_make(struct control *control, const struct key_value value[CHOI
         error = str_no_memory(asker->why);
     if (!error)
         error = (value[CHOICE_PLAN].text ? gather_plan : gather_list)(control, value, asker, &g);
-    if (!error && g.count == 0) {
-        str_adds(asker->why, "no file of the dataset is chosen");
-        error = -EINVAL;
-    }
+    if (!error && g.count == 0)
+        error = str_fail(asker->why, -EINVAL, "no file of the dataset is chosen");
     if (!error)
         error = samples_from_files(c, steal_pointer(g.file), g.count, files);
     free(g.file);

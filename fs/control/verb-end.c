@@ -33,8 +33,7 @@ static const struct key at_keys[] = {
 
 static int refuse_number(const char *key, struct str *why)
 {
-    str_addf(why, "`%s` must be a whole number", key);
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "`%s` must be a whole number", key);
 }
 
 static int parse_end(const struct key_value *value, struct feed_end *end, struct digest *digest, struct str *why)
@@ -44,10 +43,8 @@ static int parse_end(const struct key_value *value, struct feed_end *end, struct
         return refuse_number("epoch", why);
     if (number_parse(value[RANK].text, 0, UINT32_MAX - 1, &rank))
         return refuse_number("rank", why);
-    if (value[DIGEST].text && digest_parse(value[DIGEST].text, digest)) {
-        str_adds(why, "`digest` must be the digest of a plan: 32 hexadecimal digits");
-        return -EINVAL;
-    }
+    if (value[DIGEST].text && digest_parse(value[DIGEST].text, digest))
+        return str_fail(why, -EINVAL, "`digest` must be the digest of a plan: 32 hexadecimal digits");
     if (value[POSITION].text && number_parse(value[POSITION].text, 0, UINT32_MAX, &end->told))
         return refuse_number("position", why);
     end->told += value[POSITION].text != NULL;
@@ -78,18 +75,16 @@ static int check_asker(const struct asker *asker)
 {
     if (!asker->charge || !asker->charge->other)
         return 0;
-    str_adds(asker->why, "only the mount's owner may report a list's position or its end");
-    return -EPERM;
+    return str_fail(asker->why, -EPERM, "only the mount's owner may report a list's position or its end");
 }
 
 static int refuse_list(const struct feed_end *end, int error, struct str *why)
 {
-    str_addf(why,
-             "there is no list of epoch %" PRIu64 ", rank %" PRIu32
-             " in progress: request the plan with feed=yes, or read "
-             "its stream",
-             end->epoch, end->rank);
-    return error;
+    return str_fail(why, error,
+                    "there is no list of epoch %" PRIu64 ", rank %" PRIu32
+                    " in progress: request the plan with feed=yes, or read "
+                    "its stream",
+                    end->epoch, end->rank);
 }
 
 /* A list of records: one that is fed, else one that is read as streams. */

@@ -51,20 +51,17 @@ static int index_run(struct control *control, const struct request *request, con
     static const struct index_answer here = {.state = INDEX_HERE};
     uint64_t file, piece = 0, files = catalog_files(control->config.catalog);
     if (files == 0 || number_parse(value[FILE_NUMBER].text, 0, files - 1, &file) ||
-        (value[PIECE].text && number_parse(value[PIECE].text, 0, UINT32_MAX - 1, &piece))) {
-        str_adds(asker->why, "`file` must be the number of a file in `samples`, and `piece` a whole number");
-        return -EINVAL;
-    }
+        (value[PIECE].text && number_parse(value[PIECE].text, 0, UINT32_MAX - 1, &piece)))
+        return str_fail(asker->why, -EINVAL,
+                        "`file` must be the number of a file in `samples`, and `piece` a whole number");
     uint32_t owner = find_owner(control, (uint32_t)file);
     uint64_t key = index_key((uint32_t)file, value[FORMAT].choice, value[TEXT].choice);
     int error = charge_reach(asker->charge, BLOB_PIECE, asker->why);
     if (error)
         return error;
     error = owner == NO_OWNER ? -ENOTCONN : ask_owner(control, owner, key, (uint32_t)piece, asker->reply);
-    if (error && piece > 0) {
-        str_adds(asker->why, "the node that has the rest of these records does not answer");
-        return -EHOSTUNREACH;
-    }
+    if (error && piece > 0)
+        return str_fail(asker->why, -EHOSTUNREACH, "the node that has the rest of these records does not answer");
     if (error)
         str_add(asker->reply, &here, sizeof here);
     return asker->reply->failed ? str_no_memory(asker->why) : 0;

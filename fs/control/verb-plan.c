@@ -77,9 +77,9 @@ static int check_skip(const struct making *m)
     const struct plan_request *w = m->wanted;
     if (w->mode != PLAN_LOCAL || w->skip == 0 || w->pinned || w->digested || m->table->owners.nodes == 1)
         return 0;
-    str_adds(m->why, "`skip` with `mode=local` needs `layout=`, the layout of the epoch's first plan: with another "
-                     "layout, samples would be lost or repeated");
-    return -EINVAL;
+    return str_fail(m->why, -EINVAL,
+                    "`skip` with `mode=local` needs `layout=`, the layout of the epoch's first plan: with another "
+                    "layout, samples would be lost or repeated");
 }
 
 /* A node without a layout may have joined a world meanwhile: then that world's layout is used. */
@@ -275,8 +275,7 @@ static int reply_stream(const struct making *m, const struct stream_identity *of
             m->list, list, n, m->wanted->unique_keys, samples_table_directory(m->control->samples), *of};
         return error ? error : epoch_stream_create(&terms, charge, stream, m->why);
     }
-    str_adds(m->why, "`reply=bytes` is a file: open `.dealfs/plan/KEY=VALUE,...,reply=bytes`");
-    return -EOPNOTSUPP;
+    return str_fail(m->why, -EOPNOTSUPP, "`reply=bytes` is a file: open `.dealfs/plan/KEY=VALUE,...,reply=bytes`");
 }
 
 static struct stream_identity identity_of(const struct making *m, const struct planned *planned, const uint32_t *list,
@@ -407,8 +406,8 @@ int plan_answer(struct control *control, const struct plan_question *question, s
         error = find_plan(&m, &planned);
     if (!error) {
         if (m.wanted->digested && !has_digest(planned, &m.wanted->digest)) {
-            str_adds(asker->why, "`digest`: these keys give another plan, and the plan with this digest is not cached");
-            error = -ESTALE;
+            error = str_fail(asker->why, -ESTALE,
+                             "`digest`: these keys give another plan, and the plan with this digest is not cached");
         } else {
             error = reply_with(&m, planned);
         }
@@ -433,10 +432,8 @@ static int plan_verb_run(struct control *control, const struct request *request,
     if (error)
         return error;
     if (!plan_request_has_payload(&question.wanted) &&
-        !request_only_line_ends(request->payload, request->payload_length)) {
-        str_adds(asker->why, "`plan` takes a payload only with `order=u32`, `u64` or `text`");
-        return -EINVAL;
-    }
+        !request_only_line_ends(request->payload, request->payload_length))
+        return str_fail(asker->why, -EINVAL, "`plan` takes a payload only with `order=u32`, `u64` or `text`");
     return plan_answer(control, &question, &origin);
 }
 

@@ -217,8 +217,8 @@ static int check_choice(struct control *control, const struct samples *chosen, b
     samples_put(now);
     if (!*runs || same)
         return 0;
-    str_adds(why, "other files are being staged; wait until that ends, or stop it with `dealfs stage --stop`");
-    return -EBUSY;
+    return str_fail(why, -EBUSY,
+                    "other files are being staged; wait until that ends, or stop it with `dealfs stage --stop`");
 }
 
 static int start_staging(struct control *control, const struct key_value *value, const struct asker *asker)
@@ -293,10 +293,8 @@ static int stage_run(struct control *control, const struct request *request, con
 {
     unsigned action = request->value[KEY_ACTION].choice;
     int error = 0;
-    if (action != ACTION_START && verb_stage_chooses(request)) {
-        str_adds(asker->why, "files can only be chosen with `action=start`");
-        return -EINVAL;
-    }
+    if (action != ACTION_START && verb_stage_chooses(request))
+        return str_fail(asker->why, -EINVAL, "files can only be chosen with `action=start`");
     if (!control->config.store)
         error = -ENODEV;
     else if (action == ACTION_START)

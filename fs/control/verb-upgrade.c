@@ -21,10 +21,8 @@ static int upgrade_run(struct control *control, const struct request *request, c
 {
     struct handover *handover = control->config.handover;
     (void)request;
-    if (!handover || (asker->charge && asker->charge->other)) {
-        str_adds(asker->why, "only the mount's owner may upgrade it");
-        return -EPERM;
-    }
+    if (!handover || (asker->charge && asker->charge->other))
+        return str_fail(asker->why, -EPERM, "only the mount's owner may upgrade it");
     uint32_t state = atomic_load(&handover->program);
     if (state != PROGRAM_TRIAL && runs_installed()) {
         str_adds(asker->reply, "current\n");

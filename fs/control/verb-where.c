@@ -138,10 +138,8 @@ static int add_lines(const struct control *control, const struct world_view *vie
         if (error)
             return error;
         add_line(control, view, path, n, separator == '\n', asker->reply);
-        if (i % LOOK_UP_EVERY == 0 && asker_gave_up(asker)) {
-            str_adds(asker->why, "interrupted");
-            return -EINTR;
-        }
+        if (i % LOOK_UP_EVERY == 0 && asker_gave_up(asker))
+            return str_fail(asker->why, -EINTR, "interrupted");
     }
     return 0;
 }
@@ -152,10 +150,8 @@ static int where_run(struct control *control, const struct request *request, con
     int error = add_lines(control, &view, request, asker);
     if (error)
         return error;
-    if (!asker->reply->length) {
-        str_adds(asker->why, "`where` needs paths after its first line");
-        return -EINVAL;
-    }
+    if (!asker->reply->length)
+        return str_fail(asker->why, -EINVAL, "`where` needs paths after its first line");
     return 0;
 }
 

@@ -44,10 +44,8 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
 {
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     int error = request_parse(verbs, bytes, n, &request, asker->why);
-    if (!error && !control_filled(control) && request.verb != &verb_umount && request.verb != &verb_upgrade) {
-        str_adds(asker->why, CONTROL_NOT_FILLED);
-        return -EAGAIN;
-    }
+    if (!error && !control_filled(control) && request.verb != &verb_umount && request.verb != &verb_upgrade)
+        return str_fail(asker->why, -EAGAIN, "%s", CONTROL_NOT_FILLED);
     return error ? error : request.verb->run(control, &request, asker);
 }
 

@@ -63,8 +63,7 @@ int world_view_await(struct control *control, const struct asker *asker, struct 
     struct peers *peers = control->config.peers;
     if (asker && peers && peers_await_courier(peers, asker->gave_up, asker->user) && !is_lost(control))
         return 0;
-    str_adds(why, CONTROL_LAYOUT_LOST);
-    return -EAGAIN;
+    return str_fail(why, -EAGAIN, "%s", CONTROL_LAYOUT_LOST);
 }
 
 /* --- a node --- */

@@ -90,33 +90,23 @@ uint64_t plan_memory_most(const struct plan_input *in)
 
 static int check_input(const struct plan_input *in, struct str *why)
 {
-    if (in->ranks == 0 || in->ranks > PLAN_RANKS_MOST) {
-        str_addf(why, "`ranks` must be 1 to %d", PLAN_RANKS_MOST);
-        return -ERANGE;
-    }
-    if (in->batch == 0) {
-        str_adds(why, "batch must be 1 at least");
-        return -ERANGE;
-    }
+    if (in->ranks == 0 || in->ranks > PLAN_RANKS_MOST)
+        return str_fail(why, -ERANGE, "`ranks` must be 1 to %d", PLAN_RANKS_MOST);
+    if (in->batch == 0)
+        return str_fail(why, -ERANGE, "batch must be 1 at least");
     if (in->owners.nodes == 0 || in->owners.nodes > PLAN_NODES_MOST || in->owners.groups == 0 ||
-        in->owners.groups > PLAN_GROUPS_MOST) {
-        str_addf(why, "%" PRIu32 " nodes in %" PRIu32 " groups: the maximum is %d nodes in %d groups", in->owners.nodes,
-                 in->owners.groups, PLAN_NODES_MOST, PLAN_GROUPS_MOST);
-        return -ERANGE;
-    }
-    if (in->echo.factor < ECHO_ONE || in->echo.factor > ECHO_MOST) {
-        str_addf(why, "echo must be 1 to %d", ECHO_MOST / ECHO_ONE);
-        return -ERANGE;
-    }
-    if (in->cost && in->window > 1 && is_echoed(in, ECHO_AT_BATCH)) {
-        str_adds(why,
-                 "`window` must be 1 with `echo_at=batch`: a batch is dealt once, and its uses lie in several windows");
-        return -EINVAL;
-    }
-    if (in->count > PLAN_ENTRIES_MOST) {
-        str_addf(why, "the order has %" PRIu32 " entries; at most %u can be planned", in->count, PLAN_ENTRIES_MOST);
-        return -E2BIG;
-    }
+        in->owners.groups > PLAN_GROUPS_MOST)
+        return str_fail(why, -ERANGE, "%" PRIu32 " nodes in %" PRIu32 " groups: the maximum is %d nodes in %d groups",
+                        in->owners.nodes, in->owners.groups, PLAN_NODES_MOST, PLAN_GROUPS_MOST);
+    if (in->echo.factor < ECHO_ONE || in->echo.factor > ECHO_MOST)
+        return str_fail(why, -ERANGE, "echo must be 1 to %d", ECHO_MOST / ECHO_ONE);
+    if (in->cost && in->window > 1 && is_echoed(in, ECHO_AT_BATCH))
+        return str_fail(
+            why, -EINVAL,
+            "`window` must be 1 with `echo_at=batch`: a batch is dealt once, and its uses lie in several windows");
+    if (in->count > PLAN_ENTRIES_MOST)
+        return str_fail(why, -E2BIG, "the order has %" PRIu32 " entries; at most %u can be planned", in->count,
+                        PLAN_ENTRIES_MOST);
     return 0;
 }
 
@@ -175,8 +165,7 @@ static uint64_t window_begin(const struct plan_input *in, uint64_t size, uint64_
 
 static int refuse_steps(uint64_t to, uint64_t steps, struct str *why)
 {
-    str_addf(why, "there is no step %" PRIu64 ": the plan has %" PRIu64 " steps", to, steps);
-    return -ERANGE;
+    return str_fail(why, -ERANGE, "there is no step %" PRIu64 ": the plan has %" PRIu64 " steps", to, steps);
 }
 
 /* The steps to deal: the wanted ones, and those that they depend on, by a window or by earlier uses. */
@@ -238,11 +227,10 @@ static int echo_steps(struct plan *plan, const struct plan_stop *stop, struct st
     uint64_t size = plan->batches.size;
     if (!is_echoed(in, ECHO_AT_BATCH))
         return 0;
-    if (in->skip % size) {
-        str_addf(why, "skip=%" PRIu64 ": with `echo_at=batch` it must be a multiple of the global batch, %" PRIu64,
-                 in->skip, size);
-        return -EINVAL;
-    }
+    if (in->skip % size)
+        return str_fail(why, -EINVAL,
+                        "skip=%" PRIu64 ": with `echo_at=batch` it must be a multiple of the global batch, %" PRIu64,
+                        in->skip, size);
     int error = echo_batches(&in->echo, &plan->batches, in->skip / size, stop, &plan->echo);
     if (error == -ERANGE)
         str_addf(why, "skip=%" PRIu64 " is past the end, echoes included", in->skip);

@@ -30,8 +30,7 @@ static int refuse_value(int error, const char *name, const struct key_value *val
 {
     str_addf(why, "`%s=", name);
     str_add_printable(why, value->text, value->length);
-    str_addf(why, "`: must be %s", what);
-    return error;
+    return str_fail(why, error, "`: must be %s", what);
 }
 
 static int take_fraction(const struct key_value *value, uint32_t *fraction, struct str *why)

@@ -59,15 +59,14 @@ static int refuse_word(uint64_t place, const struct order_payload *p, struct str
         n++;
     str_addf(why, "the order's entry %" PRIu64 " is not a number: `", place);
     str_add_printable(why, p->at, n);
-    str_adds(why, "`");
-    return -EINVAL;
+    return str_fail(why, -EINVAL, "`");
 }
 
 static int refuse_number(uint64_t place, uint64_t value, uint32_t samples, struct str *why)
 {
-    str_addf(why, "the order's entry %" PRIu64 " is %" PRIu64 ": the list has %" PRIu32 " samples, 0 to %" PRId64,
-             place, value, samples, (int64_t)samples - 1);
-    return -ERANGE;
+    return str_fail(why, -ERANGE,
+                    "the order's entry %" PRIu64 " is %" PRIu64 ": the list has %" PRIu32 " samples, 0 to %" PRId64,
+                    place, value, samples, (int64_t)samples - 1);
 }
 
 static int read_entries(const struct order_rules *rules, struct order_payload p, uint32_t *order, uint32_t count,
@@ -103,23 +102,21 @@ static int count_entries(const struct order_rules *rules, const char *payload, s
     if (rules->form == ORDER_TEXT) {
         *count = count_words(payload, payload + n);
     } else if (n % width != 0) {
-        str_addf(why, "the order has %zu bytes, which is not a whole number of u%zu entries (%zu bytes each)", n,
-                 8 * width, width);
-        return -EINVAL;
+        return str_fail(why, -EINVAL,
+                        "the order has %zu bytes, which is not a whole number of u%zu entries (%zu bytes each)", n,
+                        8 * width, width);
     } else {
         *count = n / width;
     }
-    if (*count > PLAN_ENTRIES_MOST) {
-        str_addf(why, "the order has %" PRIu64 " entries; at most %u can be planned", *count, PLAN_ENTRIES_MOST);
-        return -E2BIG;
-    }
-    if (rules->distinct && *count != rules->samples) {
-        str_addf(why,
-                 "the order has %" PRIu64 " entries and the list %" PRIu32 " samples: too %s to be a permutation "
-                 "(distinct=no accepts any length)",
-                 *count, rules->samples, *count < rules->samples ? "short" : "long");
-        return -EINVAL;
-    }
+    if (*count > PLAN_ENTRIES_MOST)
+        return str_fail(why, -E2BIG, "the order has %" PRIu64 " entries; at most %u can be planned", *count,
+                        PLAN_ENTRIES_MOST);
+    if (rules->distinct && *count != rules->samples)
+        return str_fail(why, -EINVAL,
+                        "the order has %" PRIu64 " entries and the list %" PRIu32
+                        " samples: too %s to be a permutation "
+                        "(distinct=no accepts any length)",
+                        *count, rules->samples, *count < rules->samples ? "short" : "long");
     return 0;
 }
 
@@ -133,13 +130,11 @@ static int check_distinct(const uint32_t *order, uint32_t count, const struct pl
         uint64_t bit = UINT64_C(1) << order[i] % 64;
         if (i % PLAN_SLICE == 0 && plan_stopped(stop))
             return -EINTR;
-        if (seen[order[i] / 64] & bit) {
-            str_addf(why,
-                     "the order's entry %" PRIu32 " is %" PRIu32
-                     " again, so it is not a permutation of the list (distinct=no allows repeats)",
-                     i, order[i]);
-            return -EINVAL;
-        }
+        if (seen[order[i] / 64] & bit)
+            return str_fail(why, -EINVAL,
+                            "the order's entry %" PRIu32 " is %" PRIu32
+                            " again, so it is not a permutation of the list (distinct=no allows repeats)",
+                            i, order[i]);
         seen[order[i] / 64] |= bit;
     }
     return 0;

@@ -238,8 +238,7 @@ static int refuse_node(const struct nodes_reading *r, int error, const char *wor
 {
     str_addf(r->why, "`nodes`: rank %" PRIu32 " is on `", r->rank);
     str_add_printable(r->why, word, n);
-    str_addf(r->why, "`, %s", what);
-    return error;
+    return str_fail(r->why, error, "`, %s", what);
 }
 
 /* A node's number, or the name of a host with one node. */
@@ -306,11 +305,9 @@ static int parse_nodes(struct nodes_reading *r, const struct plan_request *reque
         if (error)
             return error;
         at += n;
-        if ((*at == ',') != (r->rank + 1 < request->ranks)) {
-            str_addf(r->why, "`nodes` has %s entries than the %" PRIu32 " ranks", *at ? "more" : "fewer",
-                     request->ranks);
-            return -EINVAL;
-        }
+        if ((*at == ',') != (r->rank + 1 < request->ranks))
+            return str_fail(r->why, -EINVAL, "`nodes` has %s entries than the %" PRIu32 " ranks",
+                            *at ? "more" : "fewer", request->ranks);
         at += *at == ',';
     }
     return 0;

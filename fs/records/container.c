@@ -47,11 +47,10 @@ static int recognise(struct record_scan *s)
     const char *compression = head && s->format != &container_fixed ? find_compression(head, n) : NULL;
     if (!head)
         return s->error;
-    if (compression) {
-        str_addf(s->why, "compressed (%s): a record must be a range of the file's bytes; store it uncompressed",
-                 compression);
-        return -ENOTSUP;
-    }
+    if (compression)
+        return str_fail(s->why, -ENOTSUP,
+                        "compressed (%s): a record must be a range of the file's bytes; store it uncompressed",
+                        compression);
     for (int i = 0; !s->format && i < FORMATS; i++)
         if (table[i]->recognise && table[i]->recognise(head, n, s->size))
             s->format = table[i];

@@ -43,8 +43,8 @@ int scan_found(struct record_scan *s, uint64_t offset, uint64_t length, const ch
         return s->found(s->user, &record);
     str_addf(s->why, "offset %" PRIu64 ": the record ", offset);
     str_add_printable(s->why, key ? key : "", key ? key_length : 0);
-    str_addf(s->why, "%shas %" PRIu64 " bytes; records must be smaller than 4 GiB", key ? " " : "", length);
-    return -EFBIG;
+    return str_fail(s->why, -EFBIG, "%shas %" PRIu64 " bytes; records must be smaller than 4 GiB", key ? " " : "",
+                    length);
 }
 
 int scan_broken(struct record_scan *s, uint64_t offset, const char *format, ...)

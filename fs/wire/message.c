@@ -106,10 +106,8 @@ int message_receive(int socket, uint32_t *kind, void **payload, size_t *n, int f
 int message_refusal(const void *payload, size_t n, struct str *why)
 {
     uint32_t code;
-    if (n < sizeof code) {
-        str_addf(why, "its server refused: %s", strerror(EIO));
-        return -EIO;
-    }
+    if (n < sizeof code)
+        return str_fail(why, -EIO, "its server refused: %s", strerror(EIO));
     memcpy(&code, payload, sizeof code);
     const char *words = (const char *)payload + sizeof code;
     n = strnlen(words, n - sizeof code);

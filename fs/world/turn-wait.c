@@ -170,10 +170,8 @@ int turn_wait(struct self *self, struct membership *m, const struct turn *turn, 
               struct turn_record *record, struct str *trouble)
 {
     struct turn_waiter waiter = {.turn = *turn};
-    if (!turn_is_sound(turn)) {
-        str_adds(trouble, strerror(EINVAL));
-        return -EINVAL;
-    }
+    if (!turn_is_sound(turn))
+        return str_fail(trouble, -EINVAL, "%s", strerror(EINVAL));
     pthread_mutex_lock(&m->lock);
     if (m->world && m->world->last.k && turn_same(&m->world->last.turn, turn))
         waiter.record = m->world->last;
