@@ -203,7 +203,7 @@ void doorbell_destroy(struct doorbell *d)
 {
     if (!d)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (d->local >= 0)
         close(d->local);
     if (d->udp >= 0)
@@ -211,7 +211,6 @@ void doorbell_destroy(struct doorbell *d)
     free(d->node);
     free(d->all);
     free(d);
-    errno = saved;
 }
 
 static bool in_subnet(const uint8_t a[16], const uint8_t b[16], uint8_t prefix)

@@ -358,12 +358,11 @@ void helper_undo(struct courier_helper *h, const char *mountpoint)
 
 void helper_end(struct courier_helper *h)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     if (h->socket >= 0)
         close(h->socket);
     h->socket = -1;
     if (h->pid > 0)
         waitpid(h->pid, NULL, 0);
     h->pid = 0;
-    errno = saved;
 }

@@ -309,7 +309,7 @@ void tiers_undo(struct tiers *t)
 
 void tiers_fini(struct tiers *t)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     tiers_let_go(t);
     free(t->ram_path);
     free(t->ssd_path);
@@ -317,5 +317,4 @@ void tiers_fini(struct tiers *t)
     str_fini(&t->ssd_reason);
     str_fini(&t->warning);
     *t = (struct tiers){.ram_fd = -1, .ssd_fd = -1};
-    errno = saved;
 }

@@ -304,10 +304,8 @@ int config_of_keeper(pid_t keeper, const char *state, struct mount_config *confi
 
 void config_fini(struct mount_config *config)
 {
-    int saved = errno;
     for (int i = 0; i < FIELDS; i++)
         if (fields[i].kind == TEXT || fields[i].kind == OPTIONAL_TEXT)
             free(*(char **)field_member(config, &fields[i]));
     memset(config, 0, sizeof *config);
-    errno = saved;
 }

@@ -9,35 +9,38 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static inline void cleanup_errno_(const int *saved)
+{
+    errno = *saved;
+}
+
+/* Afterwards errno has its old value. It is not needed for `free`, which keeps errno. */
+#define KEEP_ERRNO __attribute__((cleanup(cleanup_errno_), unused)) const int saved_errno_ = errno
+
 static inline void cleanup_free_(void *p)
 {
-    int saved = errno;
     free(*(void **)p);
-    errno = saved;
 }
 
 static inline void cleanup_close_(int *fd)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     if (*fd >= 0)
         close(*fd);
-    errno = saved;
 }
 
 static inline void cleanup_fclose_(FILE **f)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     if (*f)
         fclose(*f);
-    errno = saved;
 }
 
 static inline void cleanup_closedir_(DIR **d)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     if (*d)
         closedir(*d);
-    errno = saved;
 }
 
 #define CLEANUP_FREE __attribute__((cleanup(cleanup_free_)))

@@ -80,10 +80,9 @@ static void walk_leave(struct walk *w)
 
 static void walk_end(struct walk *w)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     while (w->depth > 0)
         walk_leave(w);
-    errno = saved;
 }
 
 static int walk_parent(const struct walk *w, int top)

@@ -4,9 +4,9 @@
  * a line needs no lock and no memory, so that a child of a threaded process may log before it executes a program. */
 #include "fs/base/log.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static size_t copy_line(char *to, size_t n, const char *message)
 
 void log_line(enum log_level level, const char *format, ...)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     char message[MESSAGE_BYTES], line[MESSAGE_BYTES + 256];
     va_list args;
     va_start(args, format);
@@ -121,7 +121,6 @@ void log_line(enum log_level level, const char *format, ...)
         if (level <= LOG_LEVEL_WARNING && __atomic_load_n(&to_syslog, __ATOMIC_ACQUIRE))
             syslog(level == LOG_LEVEL_ERROR ? LOG_ERR : LOG_WARNING, "%.*s", (int)(length - prefix - 1), line + prefix);
     }
-    errno = saved;
 }
 
 bool log_limit_pass(struct log_limit *limit, int burst)

@@ -12,10 +12,8 @@
 
 void str_fini(struct str *s)
 {
-    int saved = errno;
     free(s->data);
     *s = (struct str)STR_INIT;
-    errno = saved;
 }
 
 void str_clear(struct str *s)

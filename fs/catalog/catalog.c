@@ -54,11 +54,10 @@ void catalog_close(struct catalog *c)
 {
     if (!c)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (c->map)
         munmap(c->map, c->length);
     free(c);
-    errno = saved;
 }
 
 /* --- the whole catalog --- */

@@ -128,13 +128,12 @@ void derived_close(struct derived *d)
 {
     if (!d)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     catalog_close((struct catalog *)d->original);
     if (d->map)
         munmap(d->map, d->length);
     free(d->bytes);
     free(d);
-    errno = saved;
 }
 
 void derived_keep_in(struct derived *d, struct derived_record *memory, bool copied)

@@ -96,7 +96,7 @@ void samples_put(struct samples *s)
 {
     if (!s || atomic_fetch_sub(&s->references, 1) > 1)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (s->map)
         munmap(s->map, s->map_length);
     scratch_fini(&s->memory);
@@ -105,7 +105,6 @@ void samples_put(struct samples *s)
     free(s->text.mark);
     pthread_mutex_destroy(&s->text.lock);
     free(s);
-    errno = saved;
 }
 
 uint32_t samples_count(const struct samples *s)

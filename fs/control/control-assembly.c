@@ -212,7 +212,7 @@ void control_destroy(struct control *control)
 {
     if (!control)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     writer_stop(control);
     workers_destroy(control->workers);
     sharing_destroy(control->sharing);
@@ -233,5 +233,4 @@ void control_destroy(struct control *control)
     pthread_cond_destroy(&control->writer_wake);
     pthread_mutex_destroy(&control->writer_lock);
     free(control);
-    errno = saved;
 }

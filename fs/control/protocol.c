@@ -90,10 +90,8 @@ int request_parse(const struct verb *const *verbs, const char *bytes, size_t n, 
 
 void request_fini(struct request *request)
 {
-    int saved = errno;
     free(request->line);
     *request = (struct request)REQUEST_INIT;
-    errno = saved;
 }
 
 bool request_record(const char **rest, size_t *n, char separator, const char **record, size_t *length)

@@ -148,12 +148,11 @@ void crew_destroy(struct crew *c)
 {
     if (!c)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     crew_rest(c);
     pthread_mutex_destroy(&c->lock);
     free(c->program);
     free(c);
-    errno = saved;
 }
 
 static struct crew_worker *worker_take(struct crew *c)

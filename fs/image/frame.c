@@ -68,7 +68,7 @@ void frame_destroy(struct image_frame *f)
 {
     if (!f)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (f->bytes)
         munmap(f->bytes, f->mapped);
     if (f->fd >= 0) {
@@ -76,5 +76,4 @@ void frame_destroy(struct image_frame *f)
         close(f->fd);
     }
     free(f);
-    errno = saved;
 }

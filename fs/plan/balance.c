@@ -20,12 +20,10 @@ int balance_init(struct balance *b, uint32_t nodes)
 
 void balance_fini(struct balance *b)
 {
-    int saved = errno;
     free(b->surplus);
     free(b->deficit);
     free(b->transfer);
     *b = (struct balance){0};
-    errno = saved;
 }
 
 static uint64_t heap_entry(uint32_t size, uint32_t node)

@@ -15,7 +15,6 @@
 
 void deal_destroy(struct deal *deal)
 {
-    int saved = errno;
     if (!deal)
         return;
     balance_fini(&deal->balance);
@@ -28,7 +27,6 @@ void deal_destroy(struct deal *deal)
     free(deal->seat);
     free(deal->to);
     free(deal);
-    errno = saved;
 }
 
 int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, uint32_t echoed,

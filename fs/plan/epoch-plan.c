@@ -13,7 +13,6 @@
 
 void plan_destroy(struct plan *plan)
 {
-    int saved = errno;
     if (!plan)
         return;
     swaps_destroy(plan->swaps);
@@ -23,7 +22,6 @@ void plan_destroy(struct plan *plan)
     free(plan->echoed);
     free(plan->local);
     free(plan);
-    errno = saved;
 }
 
 /* Maximum number of uses of anything. */

@@ -39,12 +39,10 @@ int excess_init(struct excesses *excesses, uint32_t most)
 
 void excess_fini(struct excesses *excesses)
 {
-    int saved = errno;
     free(excesses->rank);
     free(excesses->place);
     free(excesses->heap);
     *excesses = (struct excesses){0};
-    errno = saved;
 }
 
 /* --- the tree --- */

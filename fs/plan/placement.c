@@ -47,10 +47,8 @@ int placement_init(struct placement *p, uint32_t nodes, uint32_t ranks, const ui
 
 void placement_fini(struct placement *p)
 {
-    int saved = errno;
     free(p->first);
     free(p->rank);
     free(p->node);
     *p = (struct placement){0};
-    errno = saved;
 }

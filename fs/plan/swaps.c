@@ -28,7 +28,6 @@ uint64_t swaps_memory(uint32_t ranks, uint64_t longest, uint32_t window)
 
 void swaps_destroy(struct swaps *s)
 {
-    int saved = errno;
     if (!s)
         return;
     excess_fini(&s->excesses);
@@ -45,7 +44,6 @@ void swaps_destroy(struct swaps *s)
     free(s->cost);
     free(s->rank);
     free(s);
-    errno = saved;
 }
 
 static bool lanes_init(struct swaps *s, uint32_t share)

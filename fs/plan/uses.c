@@ -30,9 +30,7 @@ void uses_forget(struct uses *uses)
 
 void uses_fini(struct uses *uses)
 {
-    int saved = errno;
     free(uses->first);
     free(uses->here);
     *uses = (struct uses){0};
-    errno = saved;
 }

@@ -334,7 +334,7 @@ void loader_destroy(struct loader *l)
 {
     if (!l)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     loader_stop(l);
     for (int i = 0; i < l->workers; i++) {
         pthread_join(l->worker[i].thread, NULL);
@@ -345,7 +345,6 @@ void loader_destroy(struct loader *l)
     pthread_cond_destroy(&l->due);
     pthread_mutex_destroy(&l->lock);
     free(l);
-    errno = saved;
 }
 
 /* --- parking --- */

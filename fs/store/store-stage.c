@@ -416,14 +416,13 @@ void stage_destroy(struct stage *s)
 {
     if (!s)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     stage_join(s);
     samples_put(s->chosen);
     pthread_cond_destroy(&s->moved);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->control);
     free(s);
-    errno = saved;
 }
 
 void store_stage_progress(struct store *store, struct stage_progress *progress)

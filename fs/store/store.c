@@ -116,7 +116,7 @@ void store_close(struct store *s)
 {
     if (!s)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (s->loader)
         loader_stop(s->loader);
     if (s->source)
@@ -132,7 +132,6 @@ void store_close(struct store *s)
     shard_close(s->shard);
     stats_destroy(s->stats);
     free(s);
-    errno = saved;
 }
 
 /* --- peers --- */

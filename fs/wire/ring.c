@@ -101,14 +101,13 @@ int ring_open(struct ring *r, const int fd[RING_FDS])
 
 void ring_close(struct ring *r)
 {
-    int saved = errno;
+    KEEP_ERRNO;
     if (r->shared)
         munmap(r->shared, r->size);
     for (int i = 0; i < RING_FDS; i++)
         if (r->fd[i] >= 0)
             close(r->fd[i]);
     *r = none;
-    errno = saved;
 }
 
 void *ring_slot(const struct ring *r, uint32_t slot)

@@ -41,10 +41,8 @@ void extents_destroy(struct extents *e)
 {
     if (!e)
         return;
-    int saved = errno;
     cut_fini(&e->cut);
     free(e);
-    errno = saved;
 }
 
 uint64_t extents_count(const struct extents *e)

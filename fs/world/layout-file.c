@@ -240,11 +240,10 @@ void layout_close(struct layout *l)
 {
     if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (l->map)
         munmap(l->map, l->length);
     free(l->image);
     free(l->owned);
     free(l);
-    errno = saved;
 }

@@ -174,12 +174,11 @@ void listener_destroy(struct courier_listener *l)
 {
     if (!l)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     listener_stop(l);
     if (l->socket >= 0)
         close(l->socket);
     if (l->talk.wake >= 0)
         close(l->talk.wake);
     free(l);
-    errno = saved;
 }

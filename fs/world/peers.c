@@ -415,7 +415,7 @@ void peers_destroy(struct peers *p)
 {
     if (!p)
         return;
-    int saved = errno;
+    KEEP_ERRNO;
     if (p->listener)
         peers_stop(p);
     listener_destroy(p->listener);
@@ -424,5 +424,4 @@ void peers_destroy(struct peers *p)
     shelf_destroy(p->self.shelf);
     extents_destroy(p->self.extents);
     free(p);
-    errno = saved;
 }

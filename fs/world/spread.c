@@ -145,11 +145,9 @@ void spread_destroy(struct spread *s)
 {
     if (!s)
         return;
-    int saved = errno;
     free(s->place);
     free(s->contender);
     free(s);
-    errno = saved;
 }
 
 static void search(const struct spread *s, uint32_t at, uint64_t cost, uint32_t *found)
