@@ -4,7 +4,7 @@
  * killed mpirun has left. Only on request: caches, that is, states with a catalog and SSD shards, with which the next
  * mount would start. What is in use is locked. In a folder of another user, root works with that user's rights: so
  * nothing in it can do more than that user could. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/live/live.h"
 #include "cli/mount/leavings.h"
@@ -90,24 +90,17 @@ static int clean_all(struct clean *clean)
 
 static int clean_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"older", required_argument, NULL, 'o'}, {"dry-run", no_argument, NULL, 'n'},
-        {"caches", no_argument, NULL, 'c'},      {"ssd", required_argument, NULL, 's'},
-        {"yes", no_argument, NULL, 'y'},         {0}};
-    struct clean clean = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, ":ny", options, NULL)) != -1) {
-        if (option == '?' || option == ':')
-            return command_bad_option(&command_clean, option, argv);
-        if (option == 'o' && duration_parse(optarg, &clean.older) < 0)
-            return command_usage(&command_clean, "--older %s: not a time", optarg);
-        if (option == 's')
-            clean.ssd = optarg;
-        clean.dry_run |= option == 'n';
-        clean.yes |= option == 'y';
-        clean.caches |= option == 'c';
-        clean.aged |= option == 'o';
-    }
+#define AT(member) .place = offsetof(struct clean, member)
+    static const struct command_option options[] = {
+        {"older", 0, OPTION_TIME, AT(older)},   {"dry-run", 'n', OPTION_FLAG, AT(dry_run)},
+        {"caches", 0, OPTION_FLAG, AT(caches)}, {"ssd", 0, OPTION_TEXT, AT(ssd)},
+        {"yes", 'y', OPTION_FLAG, AT(yes)},     {0},
+    };
+    struct clean clean = {.older = UINT64_MAX};
+    int status = command_options(&command_clean, options, &clean, argc, argv);
+    if (status)
+        return status;
+    clean.aged = clean.older != UINT64_MAX;
     if (optind < argc)
         return command_usage(&command_clean, "unexpected argument: %s", argv[optind]);
     clean.caches |= clean.aged && !clean.ssd;

@@ -2,7 +2,7 @@
  *
  * Each check is a function of the table below. Checks that change the process (a new namespace, another kind of mount)
  * run in a child. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/live/live.h"
 #include "cli/mount/checks.h"
@@ -74,10 +74,10 @@ static int doctor_examine(const char *ssd)
 
 static int doctor_command(int argc, char **argv)
 {
-    static const struct option options[] = {{0}};
-    int option = getopt_long(argc, argv, ":", options, NULL);
-    if (option != -1)
-        return command_bad_option(&command_doctor, option, argv);
+    static const struct command_option none[] = {{0}};
+    int status = command_options(&command_doctor, none, NULL, argc, argv);
+    if (status)
+        return status;
     if (argc - optind > 1)
         return command_usage(&command_doctor, "more than one SSD-DIRECTORY");
     return doctor_examine(argv[optind]);

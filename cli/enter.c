@@ -32,7 +32,7 @@ static int enter_mount(const struct live *live, struct str *why)
 static int enter_command(int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     int command = argc > 2 && strcmp(argv[2], "--") == 0 ? 3 : 2;
     if (argc > 1 && argv[1][0] == '-')
         return command_usage(&command_enter, "option %s: unknown option", argv[1]);
@@ -41,7 +41,6 @@ static int enter_command(int argc, char **argv)
     if (client_find(argv[1], LIVE_ELSEWHERE, &live))
         return COMMAND_FAILED;
     int error = enter_mount(&live, &why);
-    live_fini(&live);
     if (error)
         return command_fail("enter %s: %s", argv[1], command_why(&why, error));
     return command_execute(argv + command);

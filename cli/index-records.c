@@ -1,5 +1,5 @@
 /* `dealfs index`: makes a record list of what is inside containers. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
@@ -24,6 +24,9 @@ struct index_request {
     const char *mountpoint;
     const char *name;   /* of the list; NULL: written to `output` */
     const char *output; /* a file, or "-" */
+    const char *format;
+    char *under;
+    uint64_t jobs;
     int spool;
 };
 
@@ -150,59 +153,42 @@ static int parse_format(const char *text, struct containers_wish *wish)
 
 static int parse_options(int argc, char **argv, struct index_request *r)
 {
-    static const struct option options[] = {
-        {"under", required_argument, NULL, 'u'},
-        {"match", required_argument, NULL, 'm'},
-        {"format", required_argument, NULL, 'f'},
-        {"skip-broken", no_argument, NULL, 's'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'},
+#define AT(member) .place = offsetof(struct index_request, member)
+    static const struct command_option options[] = {
+        {"under", 0, OPTION_TEXT, AT(under)},
+        {"match", 0, OPTION_TEXT, AT(wish.files.match)},
+        {"format", 0, OPTION_TEXT, AT(format)},
+        {"skip-broken", 0, OPTION_FLAG, AT(wish.skip_broken)},
+        {"jobs", 'j', OPTION_NUMBER, AT(jobs), .most = CONTAINER_JOBS},
+        {"output", 'o', OPTION_TEXT, AT(output)},
         {0},
     };
-    uint64_t jobs;
-    char *under = NULL;
-    int option, status = COMMAND_DONE;
-    while (!status && (option = getopt_long(argc, argv, ":j:o:", options, NULL)) != -1)
-        if (option == 'u')
-            under = optarg;
-        else if (option == 'm')
-            r->wish.files.match = optarg;
-        else if (option == 'f')
-            status = parse_format(optarg, &r->wish);
-        else if (option == 's')
-            r->wish.skip_broken = true;
-        else if (option == 'o')
-            r->output = optarg;
-        else if (option != 'j')
-            status = command_bad_option(&command_index, option, argv);
-        else if (number_parse(optarg, 1, CONTAINER_JOBS, &jobs) < 0)
-            status = command_usage(&command_index, "--jobs %s: not a number from 1 to %d", optarg, CONTAINER_JOBS);
-        else
-            r->wish.jobs = (int)jobs;
+    int status = command_options(&command_index, options, r, argc, argv);
+    if (!status && r->format)
+        status = parse_format(r->format, &r->wish);
     if (status)
         return status;
+    r->wish.jobs = (int)r->jobs;
     if (argc - optind != (r->output ? 1 : 2))
         return command_usage(&command_index, r->output ? "with --output one MOUNTPOINT is needed, and no NAME"
                                                        : "one MOUNTPOINT and one NAME are needed");
     r->mountpoint = argv[optind];
     r->name = r->output ? NULL : argv[optind + 1];
     r->wish.text = r->output;
-    r->wish.files.under = under ? client_path_under(under, r->mountpoint) : NULL;
+    r->wish.files.under = r->under ? client_path_under(r->under, r->mountpoint) : NULL;
     return COMMAND_DONE;
 }
 
 static int index_command(int argc, char **argv)
 {
     struct index_request request = {0};
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     int status = parse_options(argc, argv, &request);
     if (status)
         return status;
     if (client_find(request.mountpoint, LIVE_UP, &live))
         return COMMAND_FAILED;
-    status = index_live(&request, &live);
-    live_fini(&live);
-    return status;
+    return index_live(&request, &live);
 }
 
 const struct command command_index = {

@@ -1,5 +1,5 @@
 /* dealfs join: form a world over live mounts. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 #include "cli/mount/nodes.h"
 #include "fs/base/size.h"
 #include "fs/wire/node.h"
@@ -21,22 +21,19 @@ static int join_world(const char *mountpoint, const struct world_wish *wish)
 
 static int join_command(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"nodes", required_argument, NULL, 'n'}, {"groups", required_argument, NULL, 'g'}, {0}};
-    struct world_wish wish = {0};
-    uint64_t number;
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":n:g:", names, NULL)) != -1) {
-        if (option == '?' || option == ':')
-            return command_bad_option(&command_join, option, argv);
-        if (number_parse(optarg, 1, NODES_MOST, &number))
-            return command_usage(&command_join, "%s: must be a number from 1 to %d", optarg, NODES_MOST);
-        *(option == 'n' ? &wish.nodes : &wish.groups) = (unsigned)number;
-    }
+    enum { NODES, GROUPS };
+    uint64_t number[2] = {0};
+    static const struct command_option options[] = {
+        {"nodes", 'n', OPTION_NUMBER, .place = NODES * sizeof *number, .most = NODES_MOST},
+        {"groups", 'g', OPTION_NUMBER, .place = GROUPS * sizeof *number, .most = NODES_MOST},
+        {0},
+    };
+    int status = command_options(&command_join, options, number, argc, argv);
+    if (status)
+        return status;
     if (argc - optind != 1)
         return command_usage(&command_join, "one MOUNTPOINT is needed");
-    return join_world(argv[optind], &wish);
+    return join_world(argv[optind], &(struct world_wish){(unsigned)number[NODES], (unsigned)number[GROUPS]});
 }
 
 const struct command command_join = {

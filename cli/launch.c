@@ -1,5 +1,5 @@
 /* dealfs launch: mount on every node of a job, run a command there, and remove everything. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 #include "cli/launch/agent.h"
 #include "cli/launch/head.h"
 #include "cli/launch/launch-world.h"
@@ -16,6 +16,7 @@ struct launch_line {
     struct launch_wish wish;
     struct str options;
     const char *hosts, *hostfile;
+    uint64_t grace;
     bool agent;
 };
 
@@ -38,33 +39,19 @@ static int check_options(const struct launch_line *line)
 
 static int parse_options(struct launch_line *line, int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"hosts", required_argument, NULL, 'H'},
-        {"hostfile", required_argument, NULL, 'F'},
-        {"stage", no_argument, NULL, 's'},
-        {"once", no_argument, NULL, '1'},
-        {"grace", required_argument, NULL, 'g'},
-        {"agent", no_argument, NULL, 'a'},
-        {0},
+#define AT(member) .place = offsetof(struct launch_line, member)
+    static const struct command_option options[] = {
+        {"", 'o', OPTION_LIST, AT(options)},        {"hosts", 0, OPTION_TEXT, AT(hosts)},
+        {"hostfile", 0, OPTION_TEXT, AT(hostfile)}, {"stage", 0, OPTION_FLAG, AT(wish.stage)},
+        {"once", 0, OPTION_FLAG, AT(wish.once)},    {"grace", 0, OPTION_TIME, AT(grace)},
+        {"agent", 0, OPTION_FLAG, AT(agent)},       {0},
     };
-    uint64_t grace;
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:o:", names, NULL)) != -1) {
-        if (option == '?' || option == ':')
-            return command_bad_option(&command_launch, option, argv);
-        if (option == 'o')
-            str_addf(&line->options, "%s%s", line->options.length ? "," : "", optarg);
-        if (option == 'g' && (duration_parse(optarg, &grace) || grace / SECOND > GRACE_MOST))
-            return command_usage(&command_launch, "--grace %s: not a time of up to a day", optarg);
-        if (option == 'g')
-            line->wish.grace = (unsigned)(grace / SECOND);
-        line->hosts = option == 'H' ? optarg : line->hosts;
-        line->hostfile = option == 'F' ? optarg : line->hostfile;
-        line->wish.stage |= option == 's';
-        line->wish.once |= option == '1';
-        line->agent |= option == 'a';
-    }
+    int status = command_options(&command_launch, options, line, argc, argv);
+    if (status)
+        return status;
+    if (line->grace / SECOND > GRACE_MOST)
+        return command_usage(&command_launch, "--grace: not a time of up to a day");
+    line->wish.grace = (unsigned)(line->grace / SECOND);
     if (line->hosts && line->hostfile)
         return command_usage(&command_launch, "--hosts and --hostfile cannot be combined");
     return COMMAND_DONE;
@@ -105,7 +92,7 @@ static int parse_and_launch(struct launch_line *line, int argc, char **argv)
 
 static int launch_command(int argc, char **argv)
 {
-    struct launch_line line = {.wish.grace = GRACE};
+    struct launch_line line = {.grace = GRACE * SECOND};
     int status = parse_and_launch(&line, argc, argv);
     str_fini(&line.options);
     return status;
@@ -125,5 +112,6 @@ const struct command command_launch = {
             "\nThe command gets the variables NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT and DEALFS_MOUNT (its\n"
             "mountpoint). If it fails on one node, it is ended on the others, and `launch` exits with its status.\n"
             "\nExample: dealfs launch --stage /data /mnt/data -- python train.py /mnt/data\n",
+    .runs_another = true,
     .run = launch_command,
 };

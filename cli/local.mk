@@ -13,6 +13,8 @@ cli_libcli_a_SOURCES = \
 	cli/base/launcher.h \
 	cli/base/memory.c \
 	cli/base/memory.h \
+	cli/base/options.c \
+	cli/base/options.h \
 	cli/base/place.c \
 	cli/base/place.h \
 	cli/base/progress.c \
@@ -157,8 +159,6 @@ dealfs_lab_SOURCES = \
 	cli/lab/cost-simulation.h \
 	cli/lab/imbalance.c \
 	cli/lab/imbalance.h \
-	cli/lab/lab-options.c \
-	cli/lab/lab-options.h \
 	cli/lab/lab.c \
 	cli/lab/lab.h \
 	cli/lab/model-echo.c \

@@ -18,7 +18,7 @@
 static int take_away(struct start *s)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     int error = live_find(s->config.mountpoint, &live, &why);
     if (error)
         return error == -ENOENT ? COMMAND_DONE : command_fail("%s", why.data);
@@ -31,7 +31,6 @@ static int take_away(struct start *s)
             error = 0;
         }
     }
-    live_fini(&live);
     return error ? command_fail("%s", why.data) : COMMAND_DONE;
 }
 

@@ -104,7 +104,7 @@ static int plan_ask(const struct live *live, const struct str *line, bool payloa
 static int plan_command(int argc, char **argv)
 {
     CLEANUP_STR struct str line = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     bool payload = false;
     int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
     if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
@@ -115,10 +115,7 @@ static int plan_command(int argc, char **argv)
     if (client_find(argv[first], LIVE_ELSEWHERE, &live))
         return COMMAND_FAILED;
     status = client_become(&live);
-    if (!status)
-        status = plan_ask(&live, &line, payload);
-    live_fini(&live);
-    return status;
+    return status ? status : plan_ask(&live, &line, payload);
 }
 
 const struct command command_plan = {

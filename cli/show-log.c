@@ -1,5 +1,5 @@
 /* `dealfs log`: prints the log of a mount, which its processes write; with -f also new lines until the mount ends. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/base/interrupt.h"
 #include "cli/live/client.h"
@@ -80,24 +80,19 @@ static int log_show(const struct live *live, bool follow)
 
 static int log_command(int argc, char **argv)
 {
-    static const struct option options[] = {{"follow", no_argument, NULL, 'f'}, {0}};
+    static const struct command_option options[] = {{"follow", 'f', OPTION_FLAG, .place = 0}, {0}};
     bool follow = false;
-    struct live live;
-    int option;
-    while ((option = getopt_long(argc, argv, ":f", options, NULL)) != -1) {
-        if (option != 'f')
-            return command_bad_option(&command_log, option, argv);
-        follow = true;
-    }
+    CLEANUP_LIVE struct live live = {0};
+    int status = command_options(&command_log, options, &follow, argc, argv);
+    if (status)
+        return status;
     if (argc - optind != 1)
         return command_usage(&command_log, "one MOUNTPOINT is needed");
     if (client_find(argv[optind], LIVE_HUNG, &live))
         return COMMAND_FAILED;
     interrupt_catch(SIGINT);
     interrupt_catch(SIGTERM);
-    int status = log_show(&live, follow);
-    live_fini(&live);
-    return status;
+    return log_show(&live, follow);
 }
 
 const struct command command_log = {

@@ -2,7 +2,7 @@
  *
  * The request's reply comes when all nodes have the new layout. The servers then move the bytes, independently of this
  * command; `status` has the progress. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
@@ -152,24 +152,20 @@ static int shuffle_live(struct shuffle *x, bool wait)
 
 static int shuffle_with(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {{"wait", no_argument, NULL, 'w'}, {0}};
+    static const struct command_option options[] = {{"wait", 0, OPTION_FLAG, .place = 0}, {0}};
     struct shuffle x = {.command = command, .line = STR_INIT};
     bool wait = false;
-    int option;
-    while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (option != 'w')
-            return command_bad_option(command, option, argv);
-        wait = true;
-    }
+    int status = command_options(command, options, &wait, argc, argv);
+    if (status)
+        return status;
     if (argc - optind < 2)
         return command_usage(command, "a MOUNTPOINT and KEY=VALUE words are needed");
-    int status = make_line(&x, argc - optind - 1, argv + optind + 1);
+    status = make_line(&x, argc - optind - 1, argv + optind + 1);
     if (!status && (client_find(argv[optind], LIVE_ELSEWHERE, &x.live) || client_become(&x.live)))
         status = COMMAND_FAILED;
-    else if (!status) {
+    else if (!status)
         status = shuffle_live(&x, wait);
-        live_fini(&x.live);
-    }
+    live_fini(&x.live);
     str_fini(&x.line);
     str_fini(&x.status);
     return status;

@@ -1,5 +1,5 @@
 /* `dealfs stage`: fills the shards of a mount and its world from the source now, and shows the progress. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
@@ -17,6 +17,9 @@ enum { FIRST_LOOK_MS = 5, LAST_LOOK_MS = 100 };
 
 struct stage_view {
     struct live live;
+    char *under;
+    const char *match, *samples;
+    struct str plan;   /* as given */
     struct str choice; /* the keys that choose files, each preceded by a blank */
     bool stop;
     struct progress_now now;
@@ -170,13 +173,6 @@ static int stage_live(struct stage_view *stage)
 
 /* --- chosen files --- */
 
-/* In the format of plan file names: pairs separated by commas. Several options make one plan. */
-static bool add_plan(struct str *plan, const char *pairs)
-{
-    str_addf(plan, "%s%s", plan->length ? "," : "", pairs);
-    return strchr(pairs, '=') != NULL;
-}
-
 static void add_choice(struct str *choice, const char *key, const char *value)
 {
     if (!value)
@@ -185,39 +181,27 @@ static void add_choice(struct str *choice, const char *key, const char *value)
     str_add_percent(choice, value, strlen(value));
 }
 
+/* The value of `plan` has the format of plan file names: pairs separated by commas. */
 static int parse_options(int argc, char **argv, struct stage_view *stage)
 {
-    static const struct option options[] = {
-        {"under", required_argument, NULL, 'u'},   {"match", required_argument, NULL, 'm'},
-        {"samples", required_argument, NULL, 's'}, {"plan", required_argument, NULL, 'p'},
-        {"stop", no_argument, NULL, 'x'},          {0},
+#define AT(member) .place = offsetof(struct stage_view, member)
+    static const struct command_option options[] = {
+        {"under", 0, OPTION_TEXT, AT(under)},     {"match", 0, OPTION_TEXT, AT(match)},
+        {"samples", 0, OPTION_TEXT, AT(samples)}, {"plan", 0, OPTION_LIST, AT(plan)},
+        {"stop", 0, OPTION_FLAG, AT(stop)},       {0},
     };
-    CLEANUP_STR struct str plan = STR_INIT;
-    char *under = NULL;
-    const char *match = NULL, *samples = NULL;
-    int option, status = COMMAND_DONE;
-    while (!status && (option = getopt_long(argc, argv, ":", options, NULL)) != -1)
-        if (option == 'u')
-            under = optarg;
-        else if (option == 'm')
-            match = optarg;
-        else if (option == 's')
-            samples = optarg;
-        else if (option == 'x')
-            stage->stop = true;
-        else if (option != 'p')
-            status = command_bad_option(&command_stage, option, argv);
-        else if (!add_plan(&plan, optarg))
-            status = command_usage(&command_stage, "--plan %s: not of the form KEY=VALUE,...", optarg);
+    int status = command_options(&command_stage, options, stage, argc, argv);
+    if (!status && stage->plan.length && !strchr(stage->plan.data, '='))
+        status = command_usage(&command_stage, "--plan %s: not of the form KEY=VALUE,...", stage->plan.data);
     if (!status && argc - optind != 1)
         status = command_usage(&command_stage, "one MOUNTPOINT is needed");
     if (status)
         return status;
-    add_choice(&stage->choice, "under", under ? client_path_under(under, argv[optind]) : NULL);
-    add_choice(&stage->choice, "match", match);
-    add_choice(&stage->choice, "samples", samples);
-    add_choice(&stage->choice, "plan", plan.length ? plan.data : NULL);
-    return plan.failed || stage->choice.failed ? command_fail("stage: out of memory") : COMMAND_DONE;
+    add_choice(&stage->choice, "under", stage->under ? client_path_under(stage->under, argv[optind]) : NULL);
+    add_choice(&stage->choice, "match", stage->match);
+    add_choice(&stage->choice, "samples", stage->samples);
+    add_choice(&stage->choice, "plan", stage->plan.length ? stage->plan.data : NULL);
+    return stage->plan.failed || stage->choice.failed ? command_fail("stage: out of memory") : COMMAND_DONE;
 }
 
 static int stage_command(int argc, char **argv)
@@ -226,10 +210,10 @@ static int stage_command(int argc, char **argv)
     int status = parse_options(argc, argv, &stage);
     if (!status && client_find(argv[optind], LIVE_HUNG, &stage.live))
         status = COMMAND_FAILED;
-    if (!status) {
+    if (!status)
         status = stage_live(&stage);
-        live_fini(&stage.live);
-    }
+    live_fini(&stage.live);
+    str_fini(&stage.plan);
     str_fini(&stage.choice);
     return status;
 }

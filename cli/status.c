@@ -114,7 +114,7 @@ static int get_reports(const struct status_show *show, const struct live *live, 
 static int show_epochs_of(struct status_show *show, const char *mountpoint)
 {
     CLEANUP_STR struct str reports = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     if (client_find(mountpoint, LIVE_HUNG, &live))
         return COMMAND_FAILED;
     int count = get_reports(show, &live, &reports);
@@ -126,7 +126,6 @@ static int show_epochs_of(struct status_show *show, const char *mountpoint)
         command_fail("%s: no list of a plan was requested with feed=yes yet", mountpoint);
     else
         command_fail("%s: there is no report of epoch %" PRIu64, mountpoint, show->wish.epoch);
-    live_fini(&live);
     return count < 0 || (count == 0 && !show->json) ? COMMAND_FAILED : show->status;
 }
 
@@ -168,7 +167,7 @@ static int show_all(struct status_show *show)
 static int show_one(struct status_show *show, const char *mountpoint)
 {
     CLEANUP_STR struct str status = STR_INIT, health = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     if (client_find(mountpoint, LIVE_DEAD, &live))
         return COMMAND_FAILED;
     int error = live.control ? client_file(&live, "status", &status) : -ENOENT;
@@ -179,7 +178,6 @@ static int show_one(struct status_show *show, const char *mountpoint)
     } else {
         print_status(show, &live, &status, false);
     }
-    live_fini(&live);
     return show->status;
 }
 

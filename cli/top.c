@@ -2,7 +2,7 @@
  *
  * Each second a child per mount reads its `status`, and another child lists the mounts. A mount that hangs only blocks
  * its child. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/base/guard.h"
 #include "cli/base/interrupt.h"
@@ -63,15 +63,11 @@ static int look_for_mounts(void *user, struct str *out)
 {
     const struct top *t = user;
     CLEANUP_STR struct str why = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     if (!t->only)
         return live_each(list_mount, out);
     int error = live_find(t->only, &live, &why);
-    if (error)
-        return error;
-    list_mount(out, &live);
-    live_fini(&live);
-    return 0;
+    return error ? error : list_mount(out, &live);
 }
 
 static void forget_mount(struct top_mount *m)
@@ -337,25 +333,20 @@ static int top_of(struct top *t)
 
 static int top_command(int argc, char **argv)
 {
-    static const struct option options[] = {{"once", no_argument, NULL, 'o'}, {"json", no_argument, NULL, 'j'}, {0}};
+    static const struct command_option options[] = {{"once", 0, OPTION_FLAG, .place = offsetof(struct top, once)},
+                                                    {"json", 0, OPTION_FLAG, .place = offsetof(struct top, json)},
+                                                    {0}};
     struct top t = {.look = {.fd = -1}};
-    struct live live;
-    int option;
-    while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (option == 'o')
-            t.once = true;
-        else if (option == 'j')
-            t.json = true;
-        else
-            return command_bad_option(&command_top, option, argv);
-    }
+    CLEANUP_LIVE struct live live = {0};
+    int status = command_options(&command_top, options, &t, argc, argv);
+    if (status)
+        return status;
     if (argc - optind > 1)
         return command_usage(&command_top, "more than one MOUNTPOINT");
     if (argc > optind) {
         t.only = argv[optind];
         if (client_find(t.only, LIVE_DEAD, &live))
             return COMMAND_FAILED;
-        live_fini(&live);
     }
     return top_of(&t);
 }

@@ -1,5 +1,5 @@
 /* dealfs umount: unmounts; with --world on all nodes. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 #include "cli/live/client.h"
 #include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
@@ -50,7 +50,7 @@ static int tell_world(const struct live *live, struct str *why)
 static int umount_path(const char *mountpoint, bool lazy, bool world)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     if (client_find(mountpoint, LIVE_DEAD, &live))
         return COMMAND_FAILED;
     int error = world ? tell_world(&live, &why) : 0;
@@ -58,25 +58,21 @@ static int umount_path(const char *mountpoint, bool lazy, bool world)
     if (error && status == COMMAND_DONE)
         status = command_fail("umount --world %s: only this node is unmounted, the others could not be reached: %s",
                               live.mountpoint, command_why(&why, 0));
-    live_fini(&live);
     return status;
 }
 
 static int umount_command(int argc, char **argv)
 {
-    static const struct option names[] = {{"lazy", no_argument, NULL, 'l'}, {"world", no_argument, NULL, 'w'}, {0}};
-    bool lazy = false, world = false;
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "l", names, NULL)) != -1) {
-        if (option == '?')
-            return command_bad_option(&command_umount, option, argv);
-        lazy |= option == 'l';
-        world |= option == 'w';
-    }
+    enum { LAZY, WORLD };
+    static const struct command_option options[] = {
+        {"lazy", 'l', OPTION_FLAG, .place = LAZY}, {"world", 0, OPTION_FLAG, .place = WORLD}, {0}};
+    bool given[2] = {false};
+    int status = command_options(&command_umount, options, given, argc, argv);
+    if (status)
+        return status;
     if (argc - optind != 1)
         return command_usage(&command_umount, "one MOUNTPOINT is needed");
-    return umount_path(argv[optind], lazy, world);
+    return umount_path(argv[optind], given[LAZY], given[WORLD]);
 }
 
 /* Called by umount(8): MOUNTPOINT [-nflvr] [-N namespace] [-t type]. It must not call umount(8) again. */

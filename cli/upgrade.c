@@ -75,12 +75,10 @@ static int upgrade_command(int argc, char **argv)
     if (argc < 2 || argv[1][0] == '-')
         return command_usage(&command_upgrade, "at least one MOUNTPOINT is needed");
     for (int i = 1; i < argc; i++) {
-        struct live live;
+        CLEANUP_LIVE struct live live = {0};
         int one = client_find(argv[i], LIVE_UP, &live);
-        if (one == COMMAND_DONE) {
+        if (one == COMMAND_DONE)
             one = upgrade_live(&live);
-            live_fini(&live);
-        }
         if (one != COMMAND_DONE)
             status = one;
     }

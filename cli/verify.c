@@ -1,5 +1,5 @@
 /* `dealfs verify`: compares the mount with its source, every byte and attribute. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/base/interrupt.h"
 #include "cli/live/client.h"
@@ -118,23 +118,17 @@ static int verify_live(struct live *live, int jobs)
 
 static int verify_command(int argc, char **argv)
 {
-    static const struct option options[] = {{"jobs", required_argument, NULL, 'j'}, {0}};
+    static const struct command_option options[] = {{"jobs", 'j', OPTION_NUMBER, .most = JOBS_MOST}, {0}};
     uint64_t jobs = JOBS_DEFAULT;
-    struct live live;
-    int option;
-    while ((option = getopt_long(argc, argv, ":j:", options, NULL)) != -1) {
-        if (option != 'j')
-            return command_bad_option(&command_verify, option, argv);
-        if (number_parse(optarg, 1, JOBS_MOST, &jobs) < 0)
-            return command_usage(&command_verify, "--jobs %s: not a number from 1 to %d", optarg, JOBS_MOST);
-    }
+    CLEANUP_LIVE struct live live = {0};
+    int status = command_options(&command_verify, options, &jobs, argc, argv);
+    if (status)
+        return status;
     if (argc - optind != 1)
         return command_usage(&command_verify, "one MOUNTPOINT is needed");
     if (client_find(argv[optind], LIVE_UP, &live))
         return COMMAND_FAILED;
-    int status = verify_live(&live, (int)jobs);
-    live_fini(&live);
-    return status;
+    return verify_live(&live, (int)jobs);
 }
 
 const struct command command_verify = {

@@ -1,5 +1,5 @@
 /* `dealfs wait`: waits until a mount is live, and the requested number of nodes has joined. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/live/client.h"
 #include "cli/live/figures.h"
@@ -37,21 +37,16 @@ static int look_at_status(const struct wait_wish *wanted, const struct str *stat
 /* 0 if so; else `why` says what is missing. */
 static int look_at_mount(const struct wait_wish *wanted, struct str *why)
 {
-    struct live live = {0};
+    CLEANUP_LIVE struct live live = {0};
     CLEANUP_STR struct str status = STR_INIT;
     int error = live_find(wanted->mountpoint, &live, why);
     if (error)
         return error;
-    error = -EAGAIN;
-    if (!live.control || live.health == LIVE_HUNG || live.health == LIVE_DEAD) {
-        str_addf(why, "%s: %s", wanted->mountpoint, live_health_text(live.health));
-    } else if (client_file(&live, "status", &status) < 0) {
-        str_addf(why, "%s: its status cannot be read yet", wanted->mountpoint);
-    } else {
-        error = look_at_status(wanted, &status, why);
-    }
-    live_fini(&live);
-    return error;
+    if (!live.control || live.health == LIVE_HUNG || live.health == LIVE_DEAD)
+        return str_fail(why, -EAGAIN, "%s: %s", wanted->mountpoint, live_health_text(live.health));
+    if (client_file(&live, "status", &status) < 0)
+        return str_fail(why, -EAGAIN, "%s: its status cannot be read yet", wanted->mountpoint);
+    return look_at_status(wanted, &status, why);
 }
 
 static void pause_before(uint64_t deadline, unsigned *ms)
@@ -79,18 +74,15 @@ static int wait_for(const struct wait_wish *wanted)
 
 static int wait_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"nodes", required_argument, NULL, 'n'}, {"timeout", required_argument, NULL, 't'}, {0}};
+    static const struct command_option options[] = {
+        {"nodes", 'n', OPTION_NUMBER, .place = offsetof(struct wait_wish, nodes), .most = UINT32_MAX},
+        {"timeout", 't', OPTION_TIME, .place = offsetof(struct wait_wish, timeout)},
+        {0},
+    };
     struct wait_wish wanted = {.nodes = 1, .timeout = FOREVER};
-    int option;
-    while ((option = getopt_long(argc, argv, ":n:t:", options, NULL)) != -1) {
-        if (option == '?' || option == ':')
-            return command_bad_option(&command_wait, option, argv);
-        if (option == 'n' && number_parse(optarg, 1, UINT32_MAX, &wanted.nodes) < 0)
-            return command_usage(&command_wait, "--nodes %s: not a number of nodes", optarg);
-        if (option == 't' && duration_parse(optarg, &wanted.timeout) < 0)
-            return command_usage(&command_wait, "--timeout %s: not a time", optarg);
-    }
+    int status = command_options(&command_wait, options, &wanted, argc, argv);
+    if (status)
+        return status;
     if (argc - optind != 1)
         return command_usage(&command_wait, "one MOUNTPOINT is needed");
     wanted.mountpoint = argv[optind];

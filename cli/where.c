@@ -53,15 +53,13 @@ static int where_ask(const struct live *live, const char *given, char **paths, i
 
 static int where_command(int argc, char **argv)
 {
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
     if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
         return command_usage(&command_where, "a MOUNTPOINT and at least one PATH are needed");
     if (client_find(argv[first], LIVE_HUNG, &live))
         return COMMAND_FAILED;
-    int status = where_ask(&live, argv[first], argv + first + 1, argc - first - 1);
-    live_fini(&live);
-    return status;
+    return where_ask(&live, argv[first], argv + first + 1, argc - first - 1);
 }
 
 const struct command command_where = {

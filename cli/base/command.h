@@ -24,6 +24,7 @@ struct command {
     const char *summary;    /* for the list of commands: "mount a dataset"; "": it is not listed */
     const char *help;       /* the options, one per line, indented by two spaces; "": none */
     const struct key *keys; /* of its arguments KEY=VALUE, for its help; NULL: none */
+    bool runs_another;      /* its last arguments are a command: options end at its first other argument */
     int (*run)(int argc, char **argv);
 };
 

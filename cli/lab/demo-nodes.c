@@ -197,10 +197,9 @@ static void take_away_each(struct demo *demo)
     for (int i = 0; i < demo->nodes; i++) {
         CLEANUP_STR struct str nothing = STR_INIT;
         char *const argv[] = {"dealfs", "umount", demo->mountpoint[i], NULL};
-        struct live live;
+        CLEANUP_LIVE struct live live = {0};
         if (!demo->mountpoint[i][0] || live_find(demo->mountpoint[i], &live, &nothing))
             continue;
-        live_fini(&live);
         demo_dealfs(argv, true);
     }
 }

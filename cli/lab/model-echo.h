@@ -1,15 +1,15 @@
 /* The cost of a step with data echoing (Choi et al.): one step upstream, which reads and decodes a batch, serves e
  * steps of training, and overlaps with them: max(t_up, e · t_down). Up to e = t_up / t_down, echoes are free. */
-#ifndef CLI_LAB_MODEL_ECHO_H
-#define CLI_LAB_MODEL_ECHO_H
+#ifndef CLI_OPTION_MODEL_ECHO_H
+#define CLI_OPTION_MODEL_ECHO_H
 
-#include "cli/lab/lab-options.h"
+#include "cli/base/options.h"
 #include "fs/base/json.h"
 
 struct model_echo {
-    struct lab_reals factors; /* e */
-    double upstream, train;   /* samples per second of a node */
-    double batch;             /* of a node */
+    struct option_reals factors; /* e */
+    double upstream, train;      /* samples per second of a node */
+    double batch;                /* of a node */
 };
 
 void model_echo_print(const struct model_echo *m);

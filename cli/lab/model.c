@@ -15,7 +15,7 @@
 #include "cli/lab/calibrate.h"
 #include "cli/lab/chart.h"
 #include "cli/lab/imbalance.h"
-#include "cli/lab/lab-options.h"
+#include "cli/base/options.h"
 #include "cli/lab/lab.h"
 #include "cli/lab/model-echo.h"
 #include "fs/base/json.h"
@@ -46,7 +46,7 @@ struct modelled {
     double beta;     /* below 0: simulated */
     double exchange; /* Q; below 0: not given, and there is no way LOCAL */
     uint64_t batch, seconds;
-    struct lab_numbers nodes;
+    struct option_numbers nodes;
     struct model_echo echo; /* without factors: not asked for */
     bool json;
     const char *plot, *plot_echo;
@@ -265,26 +265,26 @@ static int print_costs(const struct modelled *w, const struct cost *cost)
 }
 
 #define AT(member) .place = offsetof(struct modelled, member)
-#define RATE LAB_REAL, .least = 1e-9, .most = 1e15
-static const struct lab_option options[] = {
-    {"samples", 'd', LAB_REAL, AT(samples), .least = 1, .most = 1e12, .required = true},
-    {"train-rate", 'v', RATE, AT(train), .required = true},
-    {"storage-rate", 'r', RATE, AT(storage), .required = true},
-    {"cache-rate", 'c', RATE, AT(cache), .required = true},
-    {"balance-rate", 'b', RATE, AT(balance)},
-    {"preprocess-rate", 'u', RATE, AT(preprocess)},
-    {"cached", 'a', LAB_REAL, AT(cached), .most = 1},
-    {"beta", 'e', LAB_REAL, AT(beta), .most = 1},
-    {"nodes", 'n', LAB_NUMBERS, AT(nodes), .most = NODES_LIMIT},
-    {"batch", 'B', LAB_NUMBER, AT(batch), .most = BATCH_LIMIT},
-    {"exchange", 'x', LAB_REAL, AT(exchange), .most = 1},
-    {"echo", 'E', LAB_REALS, AT(echo.factors), .least = 1, .most = ECHO_FACTOR_MOST},
-    {"upstream-rate", 'U', RATE, AT(echo.upstream)},
-    {"plot-echo", 'P', LAB_TEXT, AT(plot_echo)},
-    {"calibrate", 'C', LAB_TEXT, AT(mount)},
-    {"seconds", 's', LAB_NUMBER, AT(seconds), .most = SECONDS_LIMIT},
-    {"json", 'j', LAB_FLAG, AT(json)},
-    {"plot", 'p', LAB_TEXT, AT(plot)},
+#define RATE OPTION_REAL, .least = 1e-9, .most = 1e15
+static const struct command_option options[] = {
+    {"samples", 0, OPTION_REAL, AT(samples), .least = 1, .most = 1e12, .required = true},
+    {"train-rate", 0, RATE, AT(train), .required = true},
+    {"storage-rate", 0, RATE, AT(storage), .required = true},
+    {"cache-rate", 0, RATE, AT(cache), .required = true},
+    {"balance-rate", 0, RATE, AT(balance)},
+    {"preprocess-rate", 0, RATE, AT(preprocess)},
+    {"cached", 0, OPTION_REAL, AT(cached), .most = 1},
+    {"beta", 0, OPTION_REAL, AT(beta), .most = 1},
+    {"nodes", 0, OPTION_NUMBERS, AT(nodes), .most = NODES_LIMIT},
+    {"batch", 0, OPTION_NUMBER, AT(batch), .most = BATCH_LIMIT},
+    {"exchange", 0, OPTION_REAL, AT(exchange), .most = 1},
+    {"echo", 0, OPTION_REALS, AT(echo.factors), .least = 1, .most = ECHO_FACTOR_MOST},
+    {"upstream-rate", 0, RATE, AT(echo.upstream)},
+    {"plot-echo", 0, OPTION_TEXT, AT(plot_echo)},
+    {"calibrate", 0, OPTION_TEXT, AT(mount)},
+    {"seconds", 0, OPTION_NUMBER, AT(seconds), .most = SECONDS_LIMIT},
+    {"json", 0, OPTION_FLAG, AT(json)},
+    {"plot", 0, OPTION_TEXT, AT(plot)},
     {0},
 };
 
@@ -302,7 +302,7 @@ static void take_measured(struct modelled *w)
 
 static int check_given(struct modelled *w)
 {
-    for (const struct lab_option *o = options; o->name; o++)
+    for (const struct command_option *o = options; o->name; o++)
         if (o->required && *(const double *)(const void *)((const char *)w + o->place) == 0)
             return command_usage(&command_model, "--%s is needed%s", o->name,
                                  !w->mount ? ""
@@ -347,7 +347,7 @@ static int answer_model(struct modelled *w)
 int model_command(int argc, char **argv)
 {
     struct modelled w = {.cached = -1, .beta = -1, .exchange = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
-    int status = lab_options_parse(&command_model, options, ":", &w, argc, argv);
+    int status = command_options(&command_model, options, &w, argc, argv);
     if (status)
         return status;
     if (optind < argc)

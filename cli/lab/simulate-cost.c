@@ -2,7 +2,7 @@
 #include "cli/lab/simulate-cost.h"
 
 #include "cli/lab/cost-simulation.h"
-#include "cli/lab/lab-options.h"
+#include "cli/base/options.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
 
@@ -21,7 +21,7 @@ enum {
 };
 
 struct costs_wanted {
-    struct lab_numbers ranks, batch, window;
+    struct option_numbers ranks, batch, window;
     uint64_t samples, steps;
     double balance;
     const char *distribution, *costs; /* costs: a file */
@@ -118,16 +118,16 @@ static int read_costs(struct costs_wanted *c, struct str *text)
 int simulate_cost(int argc, char **argv)
 {
 #define AT(member) .place = offsetof(struct costs_wanted, member)
-    static const struct lab_option options[] = {
-        {"ranks", 'r', LAB_NUMBERS, AT(ranks), .most = RANKS_LIMIT},
-        {"batch", 'b', LAB_NUMBERS, AT(batch), .most = BATCH_LIMIT},
-        {"window", 'w', LAB_NUMBERS, AT(window), .most = WINDOW_LIMIT},
-        {"samples", 's', LAB_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
-        {"steps", 't', LAB_NUMBER, AT(steps), .most = STEPS_LIMIT},
-        {"balance", 'f', LAB_REAL, AT(balance), .least = 1, .most = 1000},
-        {"distribution", 'd', LAB_TEXT, AT(distribution)},
-        {"costs", 'c', LAB_TEXT, AT(costs)},
-        {"json", 'j', LAB_FLAG, AT(json)},
+    static const struct command_option options[] = {
+        {"ranks", 'r', OPTION_NUMBERS, AT(ranks), .most = RANKS_LIMIT},
+        {"batch", 'b', OPTION_NUMBERS, AT(batch), .most = BATCH_LIMIT},
+        {"window", 'w', OPTION_NUMBERS, AT(window), .most = WINDOW_LIMIT},
+        {"samples", 's', OPTION_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
+        {"steps", 't', OPTION_NUMBER, AT(steps), .most = STEPS_LIMIT},
+        {"balance", 'f', OPTION_REAL, AT(balance), .least = 1, .most = 1000},
+        {"distribution", 'd', OPTION_TEXT, AT(distribution)},
+        {"costs", 'c', OPTION_TEXT, AT(costs)},
+        {"json", 'j', OPTION_FLAG, AT(json)},
         {0},
     };
     struct costs_wanted c = {.ranks = {3, {16, 64, 1024}},
@@ -139,7 +139,7 @@ int simulate_cost(int argc, char **argv)
                              .distribution = "lognormal"};
     CLEANUP_STR struct str text = STR_INIT;
     struct cost_world w = {0};
-    int status = lab_options_parse(&command_simulate, options, ":r:b:w:s:t:f:d:c:j", &c, argc, argv);
+    int status = command_options(&command_simulate, options, &c, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)

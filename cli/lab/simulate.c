@@ -3,7 +3,7 @@
 
 #include "cli/lab/chart.h"
 #include "cli/lab/imbalance.h"
-#include "cli/lab/lab-options.h"
+#include "cli/base/options.h"
 #include "cli/lab/lab.h"
 #include "cli/lab/simulate-cost.h"
 #include "fs/base/json.h"
@@ -23,7 +23,7 @@ enum {
 };
 
 struct simulated {
-    struct lab_numbers nodes, batch;
+    struct option_numbers nodes, batch;
     uint64_t samples, steps;
     bool json;
     const char *plot;
@@ -139,13 +139,13 @@ static int simulate_boxes(const struct simulated *w)
 int simulate_command(int argc, char **argv)
 {
 #define AT(member) .place = offsetof(struct simulated, member)
-    static const struct lab_option options[] = {
-        {"nodes", 'n', LAB_NUMBERS, AT(nodes), .most = NODES_LIMIT},
-        {"batch", 'b', LAB_NUMBERS, AT(batch), .most = BATCH_LIMIT},
-        {"samples", 's', LAB_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
-        {"steps", 't', LAB_NUMBER, AT(steps), .most = STEPS_LIMIT},
-        {"json", 'j', LAB_FLAG, AT(json)},
-        {"plot", 'p', LAB_TEXT, AT(plot)},
+    static const struct command_option options[] = {
+        {"nodes", 'n', OPTION_NUMBERS, AT(nodes), .most = NODES_LIMIT},
+        {"batch", 'b', OPTION_NUMBERS, AT(batch), .most = BATCH_LIMIT},
+        {"samples", 's', OPTION_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
+        {"steps", 't', OPTION_NUMBER, AT(steps), .most = STEPS_LIMIT},
+        {"json", 'j', OPTION_FLAG, AT(json)},
+        {"plot", 'p', OPTION_TEXT, AT(plot)},
         {0},
     };
     struct simulated w = {
@@ -154,7 +154,7 @@ int simulate_command(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "cost") == 0)
             return simulate_cost(argc, argv);
-    int status = lab_options_parse(&command_simulate, options, ":n:b:s:t:jp:", &w, argc, argv);
+    int status = command_options(&command_simulate, options, &w, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1 || strcmp(argv[optind], "imbalance") != 0)

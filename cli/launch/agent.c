@@ -213,15 +213,13 @@ static void finish_command(struct agent *a)
 static void look_at_world(struct agent *a)
 {
     CLEANUP_STR struct str why = STR_INIT, status = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     uint64_t nodes = 0;
     if (!a->tasks.mounted || a->tasks.job.nodes < 2 || a->state != AGENT_LIVES || clock_now() < a->look)
         return;
-    if (live_find(a->tasks.mountpoint, &live, &why) == 0) {
-        if (live.control && live.health != LIVE_DEAD && client_file(&live, "status", &status) == 0)
-            nodes = figures_is(&status, "state", "joined") ? figures_number(&status, "nodes") : 0;
-        live_fini(&live);
-    }
+    if (live_find(a->tasks.mountpoint, &live, &why) == 0 && live.control && live.health != LIVE_DEAD &&
+        client_file(&live, "status", &status) == 0)
+        nodes = figures_is(&status, "state", "joined") ? figures_number(&status, "nodes") : 0;
     channel_sayf(&a->launch, SAY_WORLD, "%" PRIu64, nodes);
     a->look = in_ms(a->tasks.command ? LOOK_RUNNING_MS : LOOK_MS);
 }

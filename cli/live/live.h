@@ -43,6 +43,7 @@ int live_find(const char *mountpoint, struct live *live, struct str *why);
  * ends the loop and is returned. */
 int live_each(int (*each)(void *user, const struct live *live), void *user);
 void live_fini(struct live *live);
+#define CLEANUP_LIVE __attribute__((cleanup(live_fini)))
 
 const char *live_health_text(enum live_health health); /* "up", "in another namespace", "hangs", "dead" */
 /* The same; if the mount hangs because its server is stopped, also what will happen. */

@@ -172,7 +172,7 @@ static int join_live(const struct live *live, const struct world_wish *wish, str
 int world_join(const char *mountpoint, const struct launcher *launcher, const struct world_wish *wish, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(mountpoint, launcher->rank);
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     if (!path)
         return -ENOMEM;
     int error = check_launcher(launcher, "join", wish->nodes, why);
@@ -181,10 +181,7 @@ int world_join(const char *mountpoint, const struct launcher *launcher, const st
     if (error)
         return error;
     error = check_live(&live, why);
-    if (!error)
-        error = join_live(&live, wish, why);
-    live_fini(&live);
-    return error;
+    return error ? error : join_live(&live, wish, why);
 }
 
 /* --- mount --- */
@@ -286,15 +283,12 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
 {
     const struct world_wish wish = {s->options.nodes, s->options.groups};
     CLEANUP_STR struct str nothing = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     int error = live_find(s->config.mountpoint, &live, &nothing);
     if (error && error != -ENOENT)
         return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
-    if (error || live.health == LIVE_DEAD || live.health == LIVE_ELSEWHERE) {
-        if (!error)
-            live_fini(&live);
+    if (error || live.health == LIVE_DEAD || live.health == LIVE_ELSEWHERE)
         return mount_new(s, launcher, list, lists, why);
-    }
     error = check_live(&live, why);
     if (!error && live.uid != s->owner.uid)
         error = place_fail(why, "mountpoint", live.mountpoint,
@@ -303,10 +297,7 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
         error = say_other(&live, why);
     if (!error && has_other_images(&live, &s->options))
         error = say_images(&live, why);
-    if (!error)
-        error = join_live(&live, &wish, why);
-    live_fini(&live);
-    return error;
+    return error ? error : join_live(&live, &wish, why);
 }
 
 int world_mount(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)

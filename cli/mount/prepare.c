@@ -81,21 +81,16 @@ static int refuse_live(const struct live *live, struct str *why)
 int prepare_clear(struct start *s, struct str *why)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
-    struct live live;
+    CLEANUP_LIVE struct live live = {0};
     int error = live_find(s->config.mountpoint, &live, &nothing);
-    if (error == -ENOENT || (!error && live.health == LIVE_ELSEWHERE)) {
-        if (!error)
-            live_fini(&live);
+    if (error == -ENOENT || (!error && live.health == LIVE_ELSEWHERE))
         return 0;
-    }
     if (error == -ELOOP && s->owner.another) /* prepare_way rejects it, with USER's rights */
         return 0;
     if (error)
         return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
-    if (s->owner.another && strcmp(live.mountpoint, s->config.mountpoint) != 0) { /* a link led there */
-        live_fini(&live);
+    if (s->owner.another && strcmp(live.mountpoint, s->config.mountpoint) != 0) /* a link led there */
         return 0;
-    }
     if (live.health == LIVE_DEAD) {
         command_note(s->to, "%s: replacing a dead mount", live.mountpoint);
         error = attach_unmount(live.mountpoint, live.minor, true, why);
@@ -104,7 +99,6 @@ int prepare_clear(struct start *s, struct str *why)
     } else {
         error = refuse_live(&live, why);
     }
-    live_fini(&live);
     return error;
 }
 

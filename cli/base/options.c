@@ -1,5 +1,4 @@
-/* Implements lab-options.h. */
-#include "cli/lab/lab-options.h"
+#include "cli/base/options.h"
 
 #include "fs/base/size.h"
 
@@ -26,7 +25,7 @@ static bool real_parse(const char *text, double min, double max, double *value)
 }
 
 /* "1,1.5,2" */
-static bool reals_parse(const char *text, double min, double max, struct lab_reals *reals)
+static bool reals_parse(const char *text, double min, double max, struct option_reals *reals)
 {
     for (reals->count = 0; reals->count < NUMBERS_MOST; text++) {
         text = real_end(text, min, max, &reals->number[reals->count++]);
@@ -39,7 +38,7 @@ static bool reals_parse(const char *text, double min, double max, struct lab_rea
 }
 
 /* "16,64,256" */
-static bool numbers_parse(const char *text, double most, struct lab_numbers *numbers)
+static bool numbers_parse(const char *text, double most, struct option_numbers *numbers)
 {
     numbers->count = 0;
     for (;; text++) {
@@ -58,25 +57,32 @@ static bool numbers_parse(const char *text, double most, struct lab_numbers *num
     }
 }
 
-static int take_value(const struct command *command, const struct lab_option *o, void *value)
+static int take_value(const struct command *command, const struct command_option *o, void *value)
 {
     switch (o->kind) {
-    case LAB_FLAG:
+    case OPTION_FLAG:
         *(bool *)value = true;
         return COMMAND_DONE;
-    case LAB_TEXT:
+    case OPTION_TEXT:
         *(const char **)value = optarg;
         return COMMAND_DONE;
-    case LAB_NUMBERS:
+    case OPTION_LIST:
+        str_addf(value, "%s%s", ((struct str *)value)->length ? "," : "", optarg);
+        return COMMAND_DONE;
+    case OPTION_TIME:
+        if (duration_parse(optarg, value) == 0)
+            return COMMAND_DONE;
+        return command_usage(command, "--%s %s: not a time", o->name, optarg);
+    case OPTION_NUMBERS:
         if (numbers_parse(optarg, o->most, value))
             return COMMAND_DONE;
         return command_usage(command, "--%s %s: must be 1 to %d numbers from 1 to %.0f, separated by commas", o->name,
                              optarg, NUMBERS_MOST, o->most);
-    case LAB_REAL:
+    case OPTION_REAL:
         if (real_parse(optarg, o->least, o->most, value))
             return COMMAND_DONE;
         return command_usage(command, "--%s %s: must be a number from %g to %g", o->name, optarg, o->least, o->most);
-    case LAB_REALS:
+    case OPTION_REALS:
         if (reals_parse(optarg, o->least, o->most, value))
             return COMMAND_DONE;
         return command_usage(command, "--%s %s: must be 1 to %d numbers from %g to %g, separated by commas", o->name,
@@ -88,19 +94,34 @@ static int take_value(const struct command *command, const struct lab_option *o,
     }
 }
 
-int lab_options_parse(const struct command *command, const struct lab_option *table, const char *letters, void *values,
-                      int argc, char **argv)
+enum { ROW = 256 }; /* plus the number of a row: what getopt_long returns for a long option */
+
+/* The table as getopt_long wants it. `letters`: room for three per option and three more. */
+static void convert_table(const struct command *command, const struct command_option *table, struct option *names,
+                          char *letters)
 {
-    struct option names[LAB_OPTIONS_MOST] = {0};
-    int letter, status = COMMAND_DONE;
-    for (int i = 0; table[i].name; i++)
-        names[i] = (struct option){table[i].name, table[i].kind != LAB_FLAG, NULL, table[i].letter};
+    letters = stpcpy(letters, command->runs_another ? "+:" : ":");
+    for (const struct command_option *o = table; o->name; o++) {
+        if (*o->name)
+            *names++ = (struct option){o->name, o->kind != OPTION_FLAG, NULL, ROW + (int)(o - table)};
+        if (o->letter)
+            letters += sprintf(letters, o->kind == OPTION_FLAG ? "%c" : "%c:", o->letter);
+    }
+}
+
+int command_options(const struct command *command, const struct command_option *table, void *values, int argc,
+                    char **argv)
+{
+    struct option names[OPTIONS_MOST + 1] = {0};
+    char letters[3 * OPTIONS_MOST];
+    int found, status = COMMAND_DONE;
+    convert_table(command, table, names, letters);
     opterr = 0;
-    while (!status && (letter = getopt_long(argc, argv, letters, names, NULL)) != -1) {
-        const struct lab_option *o = table;
-        if (letter == '?' || letter == ':')
-            return command_bad_option(command, letter, argv);
-        while (o->letter != letter)
+    while (!status && (found = getopt_long(argc, argv, letters, names, NULL)) != -1) {
+        const struct command_option *o = found < ROW ? table : &table[found - ROW];
+        if (found == '?' || found == ':')
+            return command_bad_option(command, found, argv);
+        while (found < ROW && o->letter != found)
             o++;
         status = take_value(command, o, (char *)values + o->place);
     }

@@ -1,0 +1,48 @@
+/* Parses the options of a subcommand, by a table. */
+#ifndef CLI_BASE_OPTIONS_H
+#define CLI_BASE_OPTIONS_H
+
+#include "cli/base/command.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NUMBERS_MOST = 64 };
+struct option_numbers {
+    int count;
+    uint32_t number[NUMBERS_MOST];
+};
+struct option_reals {
+    int count;
+    double number[NUMBERS_MOST];
+};
+
+/* Type and destination of a value: a bool, a const char *, a struct str to which values are appended with commas, a
+ * uint64_t of nanoseconds, a uint64_t of 1 to `most`, a struct option_numbers of these, a double of `least` to `most`,
+ * a struct option_reals of these. */
+enum option_type {
+    OPTION_FLAG,
+    OPTION_TEXT,
+    OPTION_LIST,
+    OPTION_TIME,
+    OPTION_NUMBER,
+    OPTION_NUMBERS,
+    OPTION_REAL,
+    OPTION_REALS
+};
+
+enum { OPTIONS_MOST = 24 };
+struct command_option {
+    const char *name; /* NULL: end of the table; "": it has only a letter */
+    char letter;      /* 0: none */
+    enum option_type kind;
+    size_t place; /* offset in `values` */
+    double least, most;
+    bool required; /* checked by the command */
+};
+
+/* Returns an exit status; optind is at the first argument. */
+int command_options(const struct command *command, const struct command_option *table, void *values, int argc,
+                    char **argv);
+
+#endif
