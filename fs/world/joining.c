@@ -55,9 +55,8 @@ static int on_holdings(struct talk *t)
     struct holding holding;
     if (!claims)
         return refuse_for_memory(t);
-    struct world *last = membership_world(t->membership);
+    CLEANUP_WORLD struct world *last = membership_world(t->membership);
     int error = holdings_look(t, last, claims, &holding);
-    world_put(last);
     if (error)
         return error;
     struct iovec part[] = {{&holding, sizeof holding}, {claims, bytes}};
@@ -129,7 +128,7 @@ static int on_world(struct talk *t, struct talk_frame *f)
 {
     const struct peers_config *c = &t->self->config;
     struct told_world told;
-    struct world *w;
+    CLEANUP_WORLD struct world *w = NULL;
     if (!take_world(f, extents_count(t->self->extents), &told))
         return -EBADMSG;
     if (strcmp(told.member[told.head.me].node.id, c->id))
@@ -147,7 +146,6 @@ static int on_world(struct talk *t, struct talk_frame *f)
         atomic_store(&t->self->moved, 0);
         error = talk_say_layout(t, MESSAGE_LAYOUT, layout_digest(w->layout), sizeof(struct digest), w->layout);
     }
-    world_put(w);
     return error;
 }
 
@@ -203,19 +201,17 @@ static int on_resume(struct talk *t, struct talk_frame *f)
     if (f->n != sizeof r)
         return -EBADMSG;
     memcpy(&r, f->payload, sizeof r);
-    struct world *w = resumed_world(t, &r, f->fds);
+    CLEANUP_WORLD struct world *w = resumed_world(t, &r, f->fds);
     if (!w)
         return talk_refuse(t->courier, -ESTALE, "%s is in another world, or neither it nor its courier has the layout",
                            t->self->config.mountpoint);
-    struct world *last = membership_world(t->membership);
+    CLEANUP_WORLD struct world *last = membership_world(t->membership);
     bool turned = w->last.k && (!last || !is_world(last, &r) || last->last.k != w->last.k);
-    world_put(last);
     int error = make_living(t, w, f);
     if (!error)
         error = go_live(t);
     if (!error && turned)
         turning_follow(t, w);
-    world_put(w);
     return error;
 }
 

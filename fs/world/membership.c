@@ -231,10 +231,8 @@ void membership_recall(struct membership *m, struct world *w)
 bool membership_is_other(struct membership *m, const uint8_t uuid[16])
 {
     uint64_t mark = m->mark ? atomic_load(&m->mark->world) : 0;
-    struct world *w = membership_world(m);
-    bool other = mark ? mark != first_bytes(uuid) : w && memcmp(w->uuid, uuid, sizeof w->uuid) != 0;
-    world_put(w);
-    return other;
+    CLEANUP_WORLD struct world *w = membership_world(m);
+    return mark ? mark != first_bytes(uuid) : w && memcmp(w->uuid, uuid, sizeof w->uuid) != 0;
 }
 
 void membership_join(struct membership *m, struct living *l, uint32_t courier)
@@ -274,10 +272,9 @@ void membership_leave(struct membership *m)
 
 void membership_turn(struct membership *m, struct world *w)
 {
-    struct living *l = membership_living(m);
+    CLEANUP_LIVING struct living *l = membership_living(m);
     fetch_turn(l->fetches, w); /* before any thread pulls by the new layout */
     replace_world(m, w, true, false);
-    living_put(l);
     log_info("turn %" PRIu64 ": %s", w->last.k, turn_names[w->last.turn.cause]);
 }
 

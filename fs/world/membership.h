@@ -31,6 +31,11 @@ struct living {
 int living_create(struct self *self, struct world *world, struct ring *ring, int alarm, struct living **living);
 struct living *living_get(struct living *living); /* adds a reference; NULL stays NULL */
 void living_put(struct living *living);
+static inline void cleanup_living_(struct living **living)
+{
+    living_put(*living);
+}
+#define CLEANUP_LIVING __attribute__((cleanup(cleanup_living_)))
 
 /* A thread that waits for a turn. */
 struct turn_waiter {

@@ -41,7 +41,7 @@ static int fetch_layout(struct peers *p, struct living *l, uint32_t node, const 
 /* Ask the other nodes in order until one has it. All silent nodes together cost one peer_timeout. */
 static int ask_for_layout(struct peers *p, const struct digest *digest, struct layout **layout)
 {
-    struct living *l = membership_living(&p->membership);
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
     uint64_t began = clock_now();
     int error = -ENOENT;
     for (uint32_t i = 1; l && error && i < l->world->nodes && i <= NODES_ASKED; i++) {
@@ -49,7 +49,6 @@ static int ask_for_layout(struct peers *p, const struct digest *digest, struct l
             break;
         error = fetch_layout(p, l, (l->world->me + i) % l->world->nodes, digest, layout);
     }
-    living_put(l);
     if (!error)
         shelf_keep(p->self.shelf, *layout);
     return error ? -ENOENT : 0;
@@ -58,16 +57,13 @@ static int ask_for_layout(struct peers *p, const struct digest *digest, struct l
 /* One of the layouts of this node's current world. */
 static struct layout *own_layout(struct peers *p, const struct digest *digest)
 {
-    struct world *w = membership_world(&p->membership);
+    CLEANUP_WORLD struct world *w = membership_world(&p->membership);
     struct layout *known = !w                                            ? NULL
                            : layout_is(w->layout, digest)                ? w->layout
                            : w->before && layout_is(w->before, digest)   ? w->before
                            : w->earlier && layout_is(w->earlier, digest) ? w->earlier
                                                                          : NULL;
-    if (known)
-        known = layout_get(known);
-    world_put(w);
-    return known;
+    return known ? layout_get(known) : NULL;
 }
 
 int peers_layout(struct peers *p, const struct digest *digest, struct layout **layout)

@@ -30,37 +30,29 @@ enum {
 static bool peers_keep(void *user, uint32_t file, uint64_t offset)
 {
     struct peers *p = user;
-    struct world *w = membership_world(&p->membership);
-    bool keep = !w || world_keeps(w, extents_at(p->self.extents, file, offset));
-    world_put(w);
-    return keep;
+    CLEANUP_WORLD struct world *w = membership_world(&p->membership);
+    return !w || world_keeps(w, extents_at(p->self.extents, file, offset));
 }
 
 static int peers_fetch(void *user, struct store_read *read)
 {
     struct peers *p = user;
-    struct living *l = membership_living(&p->membership);
-    int error = l ? fetch_ask(l->fetches, read) : -ENOTCONN;
-    living_put(l);
-    return error;
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
+    return l ? fetch_ask(l->fetches, read) : -ENOTCONN;
 }
 
 static bool peers_cancel(void *user, struct store_read *read)
 {
     struct peers *p = user;
-    struct living *l = membership_living(&p->membership);
-    bool found = l && fetch_cancel(l->fetches, read);
-    living_put(l);
-    return found;
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
+    return l && fetch_cancel(l->fetches, read);
 }
 
 static int peers_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
 {
     struct peers *p = user;
-    struct living *l = membership_living(&p->membership);
-    int error = l ? fetch_before(l->fetches, file, value, count, take, to) : -ENOENT;
-    living_put(l);
-    return error;
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
+    return l ? fetch_before(l->fetches, file, value, count, take, to) : -ENOENT;
 }
 
 static void peers_pulled(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
@@ -106,21 +98,18 @@ static void peers_news(struct peers *p, const struct world *w, struct node_news 
 static void tell_news(struct peers *p, struct living *l)
 {
     struct node_news now;
-    struct world *w = membership_world(&p->membership);
+    CLEANUP_WORLD struct world *w = membership_world(&p->membership);
     peers_news(p, w, &now);
     news_write(ring_news(&l->link.ring, l->world->me), &now);
     atomic_store(&p->self.moved, now.moved);
     l->turn = now.turn;
-    world_put(w);
 }
 
 /* News of a turn are sent at once: other nodes wait for them. */
 static bool has_turned(struct peers *p, const struct living *l)
 {
-    struct world *w = membership_world(&p->membership);
-    bool turned = l->turn != w->last.k || mover_moved(p->mover, w) != atomic_load(&p->self.moved);
-    world_put(w);
-    return turned;
+    CLEANUP_WORLD struct world *w = membership_world(&p->membership);
+    return l->turn != w->last.k || mover_moved(p->mover, w) != atomic_load(&p->self.moved);
 }
 
 static bool others_are_done(struct living *l, uint64_t round)
@@ -156,12 +145,11 @@ static void look_after_room(struct peers *p, struct living *l, uint64_t now)
         return;
     p->room_round = stage.round;
     p->room_asked = now;
-    struct world *w = membership_world(&p->membership);
+    CLEANUP_WORLD struct world *w = membership_world(&p->membership);
     link_send(&l->link, &(struct ring_message){.kind = RING_COMMAND,
                                                .value = WORLD_TURN,
                                                .token = w->last.k + 1,
                                                .turn = {.cause = TURN_ROOM, .epoch = stage.round}});
-    world_put(w);
 }
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -246,8 +234,8 @@ int peers_view(struct peers *p, struct world_view *view)
 {
     struct membership *m = &p->membership;
     pthread_mutex_lock(&m->lock);
-    struct living *l = living_get(m->living);
-    struct world *w = world_get(m->world);
+    CLEANUP_LIVING struct living *l = living_get(m->living);
+    CLEANUP_WORLD struct world *w = world_get(m->world);
     *view = (struct world_view){
         .state = l   ? WORLD_JOINED
                  : w ? WORLD_DEGRADED
@@ -266,17 +254,13 @@ int peers_view(struct peers *p, struct world_view *view)
     if (clock_now() - m->failed_at > FAILED_NEWS_S * SECOND)
         view->failed.status = 0;
     pthread_mutex_unlock(&m->lock);
-    int error = w ? view_world(p, l, w, view) : 0;
-    living_put(l);
-    world_put(w);
-    return error;
+    return w ? view_world(p, l, w, view) : 0;
 }
 
 /* True: there is nothing to wait for. */
 static bool has_courier(struct peers *p)
 {
-    struct living *l = membership_living(&p->membership);
-    living_put(l);
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
     return l != NULL;
 }
 
@@ -298,21 +282,18 @@ void peers_view_release(struct world_view *view)
 
 int peers_command(struct peers *p, enum world_command command, uint64_t token)
 {
-    struct living *l = membership_living(&p->membership);
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
     if (!l)
         return -ENOTCONN;
     struct ring_message m = {.kind = RING_COMMAND, .node = l->world->me, .value = command, .token = token};
     link_send(&l->link, &m);
-    living_put(l);
     return 0;
 }
 
 int peers_blob(struct peers *p, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
 {
-    struct living *l = membership_living(&p->membership);
-    int error = l ? fetch_blob(l->fetches, node, key, piece, to, length) : -ENOTCONN;
-    living_put(l);
-    return error;
+    CLEANUP_LIVING struct living *l = membership_living(&p->membership);
+    return l ? fetch_blob(l->fetches, node, key, piece, to, length) : -ENOTCONN;
 }
 
 int peers_turn(struct peers *p, const struct turn *turn, const struct turn_patience *patience,

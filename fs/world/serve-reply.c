@@ -89,7 +89,7 @@ static void send_stored(struct serves *s, const struct peer_question *q, uint32_
     const struct self *self = s->self;
     uint64_t first = (uint64_t)q->value << 32 | q->file;
     pthread_mutex_lock(&s->lock);
-    struct world *w = world_get(s->world);
+    CLEANUP_WORLD struct world *w = world_get(s->world);
     pthread_mutex_unlock(&s->lock);
     struct payload_stored *p =
         payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w ? w->last.k : UINT64_MAX);
@@ -101,7 +101,6 @@ static void send_stored(struct serves *s, const struct peer_question *q, uint32_
         if (store_is_stored(self->store, file, from, to))
             p->word[i / 64] |= UINT64_C(1) << i % 64;
     }
-    world_put(w);
     send_bytes(s, q, slot, payload_stored_finish(p));
 }
 

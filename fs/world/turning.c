@@ -25,7 +25,7 @@ static int on_begin(struct talk *t, const struct talk_frame *f)
     if (error)
         return error;
     halt_at("begin");
-    struct world *w = membership_world(t->membership);
+    CLEANUP_WORLD struct world *w = membership_world(t->membership);
     struct message_ready ready = {.number = m.number};
     if (m.k != w->last.k + 1) {
         ready.status = -ESTALE;
@@ -35,7 +35,6 @@ static int on_begin(struct talk *t, const struct talk_frame *f)
         holdings_wait(t);
         error = holdings_room(t, w, &ready.room);
     }
-    world_put(w);
     return error ? error : message_send(t->courier, MESSAGE_READY, &ready, sizeof ready, NULL);
 }
 
@@ -76,7 +75,7 @@ static int compute_next(struct talk *t, const struct world *w, const struct turn
 
 static int on_compute(struct talk *t, const struct talk_frame *f)
 {
-    struct world *w = membership_world(t->membership);
+    CLEANUP_WORLD struct world *w = membership_world(t->membership);
     struct message_turn m;
     int error = take_turn(f, w->nodes * sizeof(uint64_t), &m);
     layout_close(steal_pointer(t->computed));
@@ -93,7 +92,6 @@ static int on_compute(struct talk *t, const struct talk_frame *f)
         error = talk_say_layout(t, MESSAGE_COMPUTED, &computed, sizeof computed, t->computed);
         halt_at("computed");
     }
-    world_put(w);
     return error;
 }
 _Static_assert(sizeof(struct message_turn) % sizeof(uint64_t) == 0, "rooms are aligned");
@@ -137,14 +135,13 @@ static int on_settled(struct talk *t, const struct talk_frame *f)
     memcpy(&outcome, f->payload, sizeof outcome);
     if (!turn_is_sound(&outcome.record.turn) || outcome.status > 0)
         return -EBADMSG;
-    struct world *w = membership_world(t->membership);
+    CLEANUP_WORLD struct world *w = membership_world(t->membership);
     if (outcome.status)
         membership_fail(t->membership, &outcome);
     if (!outcome.status && outcome.record.k > w->last.k)
         error = turn_to(t, w, &outcome.record, f->fds[0]);
     else
         membership_settle(t->membership, &outcome.record.turn);
-    world_put(w);
     layout_close(steal_pointer(t->computed));
     return error;
 }

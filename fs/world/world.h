@@ -32,6 +32,11 @@ int world_turn(const struct world *before, struct layout *layout, const struct t
 int world_recall(struct world *world, const struct turn_record *turn, struct layout *before, struct layout *earlier);
 struct world *world_get(struct world *world); /* adds a reference; NULL stays NULL */
 void world_put(struct world *world);
+static inline void cleanup_world_(struct world **world)
+{
+    world_put(*world);
+}
+#define CLEANUP_WORLD __attribute__((cleanup(cleanup_world_)))
 
 static inline bool world_keeps(const struct world *w, uint64_t extent)
 {
