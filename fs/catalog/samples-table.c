@@ -280,14 +280,12 @@ static void forget_oldest(struct samples_table *t)
 static int write_removal(struct samples_table *t, const char *name, uint64_t version)
 {
     struct files none = {0};
-    struct samples *empty, *kept = NULL;
+    CLEANUP_SAMPLES struct samples *empty = NULL, *kept = NULL;
     int error = files_to_samples(&none, 0, t->catalog, &empty);
     if (error)
         return error;
     if (t->folder.path && samples_folder_keep(&t->folder, name, version, empty, &kept))
         samples_folder_delete(&t->folder, name);
-    samples_put(kept);
-    samples_put(empty);
     error = show_list(t, name, version, NULL);
     forget_oldest(t);
     return error;
@@ -387,17 +385,14 @@ bool samples_table_wants(struct samples_table *t, const struct samples_record *r
 
 static int take_list(struct samples_table *t, const struct samples_record *record, int fd)
 {
-    struct samples *s;
+    CLEANUP_SAMPLES struct samples *s = NULL;
     uint64_t version;
     int error = samples_load_fd(t->catalog, fd, &s, &version);
     if (error)
         return error;
     if (samples_count(s) != record->count || memcmp(samples_digest(s), &record->digest, sizeof record->digest) != 0)
-        error = -EBADMSG;
-    else
-        error = write_list(t, record->name, record->version, s);
-    samples_put(s);
-    return error;
+        return -EBADMSG;
+    return write_list(t, record->name, record->version, s);
 }
 
 int samples_table_take(struct samples_table *t, const struct samples_record *record, int fd)

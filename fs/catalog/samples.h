@@ -60,6 +60,11 @@ bool samples_costs_are_of(const struct samples *s, const struct samples *list);
 
 struct samples *samples_get(struct samples *s);
 void samples_put(struct samples *s);
+static inline void cleanup_samples_(struct samples **s)
+{
+    samples_put(*s);
+}
+#define CLEANUP_SAMPLES __attribute__((cleanup(cleanup_samples_)))
 uint32_t samples_count(const struct samples *s);
 uint32_t samples_file(const struct samples *s, uint32_t index);
 uint64_t samples_offset(const struct samples *s, uint32_t index); /* offset in its file */

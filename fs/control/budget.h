@@ -43,5 +43,6 @@ void charge_cut(struct charge *charge, uint64_t bytes); /* shrinks to `bytes` */
 void charge_keep(struct charge *charge);                /* no request has it in progress any more */
 struct charge charge_take(struct charge *charge);       /* leaves an empty charge */
 void charge_fini(struct charge *charge);
+#define CLEANUP_CHARGE __attribute__((cleanup(charge_fini)))
 
 #endif

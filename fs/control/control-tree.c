@@ -41,11 +41,10 @@ static int stat_inode(struct control *control, uint64_t ino, struct stat *st)
         entry_stat(control, entry, 0, st);
         return 0;
     }
-    struct samples *list = lists_find(control, ino);
+    CLEANUP_SAMPLES struct samples *list = lists_find(control, ino);
     if (!list)
         return control_filled(control) ? -ESTALE : -EAGAIN;
     stat_list(control, ino, list, st);
-    samples_put(list);
     return 0;
 }
 
@@ -88,13 +87,12 @@ static int lookup_root(fuse_req_t req, const char *name, struct fuse_entry_param
 static int lookup_list(struct control *control, const char *name, struct fuse_entry_param *e)
 {
     bool packed;
-    struct samples *list = control_filled(control) ? lists_named(control, name, &packed) : NULL;
+    CLEANUP_SAMPLES struct samples *list = control_filled(control) ? lists_named(control, name, &packed) : NULL;
     if (!list)
         return control_filled(control) ? -ENOENT : -EAGAIN;
     e->ino = list_ino(name, list, packed);
     e->attr_timeout = FOREVER;
     stat_list(control, e->ino, list, &e->attr);
-    samples_put(list);
     return 0;
 }
 

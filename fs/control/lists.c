@@ -109,9 +109,8 @@ static void refuse_count(struct control *control, const struct plan_request *wan
     str_addf(why, "`count=%" PRIu64 "`: the list has %" PRIu32 " samples", wanted->count, count);
     if (wanted->count > 0 && !wanted->match && samples_table_names(control->samples, false, &names) == 0)
         for (size_t at = 0; at < names.length && !directory; at += strlen(names.data + at) + 1) {
-            struct samples *list = samples_table_find(control->samples, names.data + at);
+            CLEANUP_SAMPLES struct samples *list = samples_table_find(control->samples, names.data + at);
             directory = list ? find_directory(c, list, wanted->count) : 0;
-            samples_put(list);
             if (directory)
                 add_choosing_keys(c, names.data + at, strcmp(names.data + at, wanted->samples) == 0, directory, why);
         }
@@ -254,7 +253,7 @@ static const char *format_name(const struct samples *list)
 static int look_list(struct control *control, const char *name, const struct asker *asker)
 {
     char digest[DIGEST_TEXT];
-    struct samples *list = samples_table_find(control->samples, name);
+    CLEANUP_SAMPLES struct samples *list = samples_table_find(control->samples, name);
     if (!list) { /* perhaps put on another node while this one was away */
         sharing_look(control, asker);
         list = samples_table_find(control->samples, name);
@@ -263,7 +262,6 @@ static int look_list(struct control *control, const char *name, const struct ask
         return refuse_name(-ENOENT, name, false, asker->why);
     digest_format(samples_digest(list), digest);
     str_addf(asker->reply, "%u\t%s\t%s\n", samples_count(list), digest, format_name(list));
-    samples_put(list);
     return 0;
 }
 
@@ -337,16 +335,15 @@ static int make_list(struct control *control, const struct samples_upload *uploa
                      const struct asker *asker, struct samples **list)
 {
     const struct catalog *c = control->config.catalog;
-    struct charge charge = charge_like(asker->charge);
+    CLEANUP_CHARGE struct charge charge = charge_like(asker->charge);
     int error = 0;
     if (!terms)
         error = charge_add(&charge, count_paths(upload->text, upload->length, upload->separator) * sizeof(uint32_t),
                            asker->why);
-    if (!error)
-        error = terms ? samples_from_records(c, upload, terms, list, asker->why)
-                      : samples_from_paths(c, upload, list, asker->why);
-    charge_fini(&charge);
-    return error;
+    if (error)
+        return error;
+    return terms ? samples_from_records(c, upload, terms, list, asker->why)
+                 : samples_from_paths(c, upload, list, asker->why);
 }
 
 static int put_list(struct control *control, const struct request *request, const struct asker *asker)

@@ -63,7 +63,7 @@ static void open_generated(fuse_req_t req, const struct root_entry *entry, struc
 static void run_open_list(struct request_job *job)
 {
     struct control *control = control_of(job->req);
-    struct samples *list = lists_find(control, job->ino);
+    CLEANUP_SAMPLES struct samples *list = lists_find(control, job->ino);
     struct fuse_file_info fi = {.keep_cache = 1, .fh = NO_HANDLE};
     if (!list) {
         fuse_reply_err(job->req, ESTALE);
@@ -72,7 +72,6 @@ static void run_open_list(struct request_job *job)
     if (handles_open(control->handles, !control_is_owner(control, fuse_req_ctx(job->req)->uid), NULL, list, &fi.fh) !=
         0)
         fi.fh = NO_HANDLE;
-    samples_put(list);
     reply_open(control, job->req, &fi);
 }
 
@@ -131,7 +130,7 @@ static void answer_parked(struct parked_read *parked)
 /* The caller holds the lock; the state is RUNNING. The lock is released while the verb runs. */
 static int run_request(struct control_handle *handle, struct request_job *job)
 {
-    struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
+    CLEANUP_CHARGE struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
     struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid, &reply, &why};
     struct request_text request;
@@ -143,7 +142,6 @@ static int run_request(struct control_handle *handle, struct request_job *job)
         stream_retry(&handle->stream, &request);
     else
         error = stream_done(&handle->stream, &request, error, error ? &why : &reply, &charge);
-    charge_fini(&charge);
     return error;
 }
 
@@ -285,9 +283,8 @@ static void reply_list(fuse_req_t req, struct samples *list, uint64_t ino, size_
 
 static void run_read_list(struct request_job *job)
 {
-    struct samples *list = lists_find(control_of(job->req), job->ino);
+    CLEANUP_SAMPLES struct samples *list = lists_find(control_of(job->req), job->ino);
     reply_list(job->req, list, job->ino, job->size, (off_t)job->offset);
-    samples_put(list);
 }
 
 static void read_handle(fuse_req_t req, struct control_handle *handle, uint64_t ino, size_t size, off_t offset)

@@ -41,7 +41,7 @@ int content_make(struct request_job *job, const char *name, struct plan_origin *
                  struct str *why)
 {
     struct control *control = fuse_req_userdata(job->req);
-    struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
+    CLEANUP_CHARGE struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
     CLEANUP_STR struct str reply = STR_INIT;
     const struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid, &reply, why};
     struct plan_question question = {.asker = &asker, .stream = &content->stream};
@@ -52,10 +52,8 @@ int content_make(struct request_job *job, const char *name, struct plan_origin *
         question.wanted.layout = origin->layout;
         error = plan_answer(control, &question, origin);
     }
-    if (error || content->stream) {
-        charge_fini(&charge);
+    if (error || content->stream)
         return error;
-    }
     charge_keep(&charge);
     content->text = reply_create(&reply, &charge);
     return content->text ? 0 : -ENOMEM;

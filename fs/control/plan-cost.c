@@ -73,8 +73,9 @@ static bool is_taken(const char *name)
 static int costs_put(struct control *control, const struct request *request, const struct asker *asker)
 {
     const char *of = request->value[KEY_SAMPLES].text ? request->value[KEY_SAMPLES].text : "all";
-    struct charge charge = charge_like(asker->charge);
-    struct samples *list, *costs;
+    CLEANUP_CHARGE struct charge charge = charge_like(asker->charge);
+    CLEANUP_SAMPLES struct samples *list = NULL;
+    struct samples *costs;
     int error = lists_get(control, of, asker, &list);
     if (error)
         return error;
@@ -82,10 +83,8 @@ static int costs_put(struct control *control, const struct request *request, con
     if (!error)
         error = samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs,
                                    asker->why);
-    samples_put(list);
     if (!error)
         error = lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker);
-    charge_fini(&charge);
     return error;
 }
 

@@ -42,13 +42,11 @@ static int gather_list(struct control *control, const struct key_value *value, c
                                         .under = value[CHOICE_UNDER].text,
                                         .match = value[CHOICE_MATCH].text,
                                         .count = UINT64_MAX};
-    struct charge charge = charge_like(asker->charge);
-    struct samples *list = NULL;
+    CLEANUP_CHARGE struct charge charge = charge_like(asker->charge);
+    CLEANUP_SAMPLES struct samples *list = NULL;
     int error = lists_choose(control, &wanted, asker, &charge, &list);
     for (uint32_t i = 0; !error && i < samples_count(list); i++)
         gather(g, list, i);
-    samples_put(list);
-    charge_fini(&charge);
     return error;
 }
 
@@ -79,7 +77,7 @@ int stage_choice_make(struct control *control, const struct key_value value[CHOI
 {
     const struct catalog *c = control->config.catalog;
     uint64_t words = catalog_files(c) / 64 + 1, most = (uint64_t)catalog_files(c) + 1;
-    struct charge charge = charge_like(asker->charge);
+    CLEANUP_CHARGE struct charge charge = charge_like(asker->charge);
     struct file_choice g = {0};
     int error = charge_add(&charge, words * sizeof *g.seen + most * sizeof *g.file, asker->why);
     CLEANUP_FREE uint64_t *seen = g.seen = error ? NULL : calloc(words, sizeof *g.seen);
@@ -93,7 +91,6 @@ int stage_choice_make(struct control *control, const struct key_value value[CHOI
     if (!error)
         error = samples_from_files(c, steal_pointer(g.file), g.count, files);
     free(g.file);
-    charge_fini(&charge);
     return error;
 }
 

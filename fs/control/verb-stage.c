@@ -183,13 +183,12 @@ static void note_round(struct control *control, uint64_t round)
 
 static int start_round(struct control *control, uint64_t round)
 {
-    struct samples *chosen;
+    CLEANUP_SAMPLES struct samples *chosen = NULL;
     int error = stage_choice_find(control, round, &chosen);
     if (!error)
         error = store_stage_start(control->config.store, round, chosen);
     if (!error)
         note_round(control, round);
-    samples_put(chosen);
     return error;
 }
 
@@ -209,12 +208,11 @@ static int check_choice(struct control *control, const struct samples *chosen, b
 {
     CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
     struct whole whole;
-    struct samples *now = NULL;
+    CLEANUP_SAMPLES struct samples *now = NULL;
     sum_up_world(control, &view, &whole);
     *runs = whole.sum.state == STAGE_RUNNING;
     bool known = *runs && stage_choice_find(control, whole.sum.round, &now) == 0;
     bool same = known && (chosen && now ? digest_equal(samples_digest(chosen), samples_digest(now)) : chosen == now);
-    samples_put(now);
     if (!*runs || same)
         return 0;
     return str_fail(why, -EBUSY,
