@@ -367,12 +367,11 @@ int flight_create(const struct flight_config *config, struct flight **flight)
         return -ENOMEM;
     f->c = *config;
     int error = make_parts(f);
-    if (error) {
+    if (error)
         flight_destroy(f);
-        return error;
-    }
-    *flight = f;
-    return 0;
+    else
+        *flight = f;
+    return error;
 }
 
 void flight_destroy(struct flight *f)

@@ -245,9 +245,7 @@ int tasks_begin(struct tasks *t, const struct str *text, struct str *why, int *s
         error = check_command(t, why, status);
     if (!error)
         error = remains_make_folder(t->remains, t->mountpoint, why);
-    if (!error)
-        error = start_mount_process(t, why);
-    return error;
+    return error ? error : start_mount_process(t, why);
 }
 
 /* --- the address at which ranks meet --- */

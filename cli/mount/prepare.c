@@ -57,9 +57,7 @@ int prepare_check(struct start *s, struct str *why)
         error = limits_raise(why);
     if (!error)
         error = s->options.mounter || s->options.mounter_fd ? 0 : checks_for_mount(why); /* with root's rights */
-    if (!error)
-        error = check_allow_other(&s->options, why);
-    return error;
+    return error ? error : check_allow_other(&s->options, why);
 }
 
 /* --- places --- */

@@ -364,9 +364,7 @@ int start_look(struct start *s, struct str *why)
 
     if (!error)
         error = prepare_state_name(s, why);
-    if (!error)
-        error = step_scan(s, why);
-    return error;
+    return error ? error : step_scan(s, why);
 }
 
 int start_mount(struct start *s, struct str *why)

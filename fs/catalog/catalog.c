@@ -16,12 +16,11 @@ int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog)
     if (!c)
         return -ENOMEM;
     int error = catalog_check(c, bytes, n);
-    if (error) {
+    if (error)
         free(c);
-        return error;
-    }
-    *catalog = c;
-    return 0;
+    else
+        *catalog = c;
+    return error;
 }
 
 /* a private mapping does not prevent sealing the file */

@@ -116,12 +116,11 @@ int derived_open(int fd, struct derived **derived)
         d->map = NULL;
     else
         error = derived_check(d);
-    if (error) {
+    if (error)
         derived_close(d);
-        return error;
-    }
-    *derived = d;
-    return 0;
+    else
+        *derived = d;
+    return error;
 }
 
 void derived_close(struct derived *d)

@@ -151,9 +151,7 @@ int tree_order_make(struct branch *root, struct tree_order *order)
 {
     memset(order, 0, sizeof *order);
     int error = number_directories(root, order);
-    if (!error)
-        error = order_by_path(root, order);
-    return error;
+    return error ? error : order_by_path(root, order);
 }
 
 void tree_order_fini(struct tree_order *order)

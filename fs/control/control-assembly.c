@@ -194,12 +194,11 @@ int control_create(const struct control_config *config, struct control **out)
         error = jobs_create(control, control_drop_parked, rest, &control->workers);
     if (!error)
         error = writer_start(control);
-    if (error) {
+    if (error)
         control_destroy(control);
-        return error;
-    }
-    *out = control;
-    return 0;
+    else
+        *out = control;
+    return error;
 }
 
 void control_stop(struct control *control)

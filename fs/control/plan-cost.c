@@ -83,9 +83,7 @@ static int costs_put(struct control *control, const struct request *request, con
     if (!error)
         error = samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs,
                                    asker->why);
-    if (!error)
-        error = lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker);
-    return error;
+    return error ? error : lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker);
 }
 
 static int costs_run(struct control *control, const struct request *request, const struct asker *asker)

@@ -415,12 +415,11 @@ int reads_create(unsigned limit, struct feed *feed, struct reads **reads)
     pthread_mutex_init(&r->lock, NULL);
     cond_init(&r->changed);
     int error = thread_create(&r->thread, "reads", reads_main, r);
-    if (error) {
+    if (error)
         free(r);
-        return error;
-    }
-    *reads = r;
-    return 0;
+    else
+        *reads = r;
+    return error;
 }
 
 void reads_stop(struct reads *r)

@@ -219,8 +219,7 @@ static bool wait_initialised(struct session *s)
     LOCK_SCOPE(&s->lock);
     while (!s->initialised && !s->ended && !atomic_load(&s->stopping))
         pthread_cond_wait(&s->changed, &s->lock);
-    bool initialised = s->initialised;
-    return initialised;
+    return s->initialised;
 }
 
 int session_wait(struct session *s)

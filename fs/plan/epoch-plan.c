@@ -283,12 +283,11 @@ int plan_create(const struct plan_input *input, const struct plan_stop *stop, st
         return str_no_memory(why);
     p->input = *input;
     int error = plan_prepare(p, stop, why);
-    if (error) {
+    if (error)
         plan_destroy(p);
-        return error;
-    }
-    *plan = p;
-    return 0;
+    else
+        *plan = p;
+    return error;
 }
 
 /* All batches except the last one, which is used at the end, have equal shares for all ranks. */

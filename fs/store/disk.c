@@ -319,12 +319,11 @@ int disk_create(struct store *store, int callers, struct disk **disk)
         d->slot[i] = (struct disk_slot){0};
     if (!error)
         error = start_threads(d);
-    if (error) {
+    if (error)
         disk_destroy(d);
-        return error;
-    }
-    *disk = d;
-    return 0;
+    else
+        *disk = d;
+    return error;
 }
 
 void disk_stop(struct disk *d)

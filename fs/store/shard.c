@@ -29,12 +29,11 @@ int shard_open(const struct shard_config *config, struct shard **out)
         if (!error)
             s->layer[i] = &s->tier[i]->layer;
     }
-    if (error) {
+    if (error)
         shard_close(s);
-        return error;
-    }
-    *out = s;
-    return 0;
+    else
+        *out = s;
+    return error;
 }
 
 void shard_close(struct shard *s)

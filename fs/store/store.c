@@ -104,12 +104,11 @@ int store_open(const struct store_config *config, struct store **store)
                               config->source_rate, &s->loader);
     if (!error && config->tier[TIER_SSD].directory)
         error = disk_create(s, config->disk_callers, &s->disk);
-    if (error) {
+    if (error)
         store_close(s);
-        return error;
-    }
-    *store = s;
-    return 0;
+    else
+        *store = s;
+    return error;
 }
 
 void store_close(struct store *s)

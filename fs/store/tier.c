@@ -180,12 +180,11 @@ int tier_create(enum tier_name name, const struct tier_config *config, struct ma
         if (!error && config->verify_once)
             error = scrub_start(&t->scrub, &t->stock);
     }
-    if (error) {
+    if (error)
         tier_destroy(&t->layer);
-        return error;
-    }
-    *out = t;
-    return 0;
+    else
+        *out = t;
+    return error;
 }
 
 /* With the lock, which is released meanwhile. -EBUSY: the remaining segments wait for rooms of other threads, whose

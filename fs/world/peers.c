@@ -319,12 +319,11 @@ int peers_create(const struct peers_config *config, struct peers **peers)
         error = listener_create(&p->self, &p->membership, &p->listener);
     if (!error)
         error = mover_create(&p->self, &p->membership, &p->mover);
-    if (error) {
+    if (error)
         peers_destroy(p);
-        return error;
-    }
-    *peers = p;
-    return 0;
+    else
+        *peers = p;
+    return error;
 }
 
 /* A restarted server resumes the world of its mount. A new mount forgets the world of an earlier mount. */
