@@ -14,68 +14,52 @@ static const char usage[] =
     "NS] [--resize PIXELS --quality Q] "
     "[--lock FD] [--mounter FD] [--uid UID --gid GID] [--mount -- COMMAND… | --scan -- COMMAND…]";
 
-enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, RESIZE, QUALITY, LOCK, MOUNTER, BY_UID, BY_GID, MOUNT, SCAN };
-static const struct option known[] = {
-    {"state", required_argument, NULL, STATE},
-    {"mountpoint", required_argument, NULL, MOUNTPOINT},
-    {"nodes", required_argument, NULL, NODES},
-    {"groups", required_argument, NULL, GROUPS},
-    {"timeout", required_argument, NULL, TIMEOUT},
-    {"resize", required_argument, NULL, RESIZE},
-    {"quality", required_argument, NULL, QUALITY},
-    {"lock", required_argument, NULL, LOCK},
-    {"mounter", required_argument, NULL, MOUNTER},
-    {"uid", required_argument, NULL, BY_UID},
-    {"gid", required_argument, NULL, BY_GID},
-    {"mount", no_argument, NULL, MOUNT},
-    {"scan", no_argument, NULL, SCAN},
-    {NULL, 0, NULL, 0},
+enum argument_type { TEXT, NUMBER, FLAG };
+#define AT(member) .place = offsetof(struct arguments, member)
+static const struct argument {
+    const char *name;
+    enum argument_type type;
+    size_t place;
+    uint64_t least, most;
+} known[] = {
+    {"state", TEXT, AT(state)},
+    {"mountpoint", TEXT, AT(mountpoint)},
+    {"nodes", NUMBER, AT(nodes), .most = NODES_MOST},
+    {"groups", NUMBER, AT(groups), .most = NODES_MOST},
+    {"timeout", NUMBER, AT(timeout), .most = INT64_MAX},
+    {"resize", NUMBER, AT(resize), .least = 1, .most = UINT16_MAX},
+    {"quality", NUMBER, AT(quality), .least = 1, .most = 100},
+    {"lock", NUMBER, AT(lock), .most = INT_MAX},
+    {"mounter", NUMBER, AT(mounter), .most = INT_MAX},
+    {"uid", NUMBER, AT(uid), .most = UINT32_MAX - 1},
+    {"gid", NUMBER, AT(gid), .most = UINT32_MAX - 1},
+    {"mount", FLAG, AT(mount)},
+    {"scan", FLAG, AT(scan)},
 };
+enum { KNOWN = sizeof known / sizeof *known };
 
-static bool take_argument(struct arguments *a, int which, const char *value)
+static bool take_argument(struct arguments *a, const struct argument *of, const char *value)
 {
-    uint64_t n = 0;
-    switch (which) {
-    case STATE:
-        a->state = value;
-        return true;
-    case MOUNTPOINT:
-        a->mountpoint = value;
-        return true;
-    case NODES:
-        return number_parse(value, 0, NODES_MOST, &a->nodes) == 0;
-    case GROUPS:
-        return number_parse(value, 0, NODES_MOST, &a->groups) == 0;
-    case TIMEOUT:
-        return number_parse(value, 0, INT64_MAX, &a->timeout) == 0;
-    case RESIZE:
-        return number_parse(value, 1, UINT16_MAX, &a->resize) == 0;
-    case QUALITY:
-        return number_parse(value, 1, 100, &a->quality) == 0;
-    case LOCK:
-    case MOUNTER:
-        if (number_parse(value, 0, INT_MAX, &n))
-            return false;
-        *(which == LOCK ? &a->lock : &a->mounter) = (int)n;
-        return true;
-    case BY_UID:
-    case BY_GID:
-        return number_parse(value, 0, UINT32_MAX - 1, which == BY_UID ? &a->uid : &a->gid) == 0;
-    case MOUNT:
-    case SCAN:
-        *(which == MOUNT ? &a->mount : &a->scan) = true;
-        return true;
-    }
-    return false;
+    void *place = (char *)a + of->place;
+    if (of->type == NUMBER)
+        return number_parse(value, of->least, of->most, place) == 0;
+    if (of->type == TEXT)
+        *(const char **)place = value;
+    else
+        *(bool *)place = true;
+    return true;
 }
 
 int arguments_parse(int argc, char **argv, struct arguments *a)
 {
+    struct option names[KNOWN + 1] = {0};
     *a = (struct arguments){.lock = -1, .mounter = -1};
     int which;
     bool right = true;
-    while (right && (which = getopt_long(argc, argv, "+", known, NULL)) != -1)
-        right = take_argument(a, which, optarg);
+    for (int i = 0; i < KNOWN; i++)
+        names[i] = (struct option){known[i].name, known[i].type != FLAG, NULL, i};
+    while (right && (which = getopt_long(argc, argv, "+", names, NULL)) != -1)
+        right = which < KNOWN && take_argument(a, &known[which], optarg);
     a->command = argv + optind;
     int words = argc - optind;
     if (right && a->state && !a->resize == !a->quality && a->mountpoint && !(a->mount && a->scan) &&

@@ -11,8 +11,8 @@ struct arguments {
     uint64_t nodes, groups;   /* 0: any */
     uint64_t timeout;         /* nanoseconds; 0: the server's value */
     uint64_t resize, quality; /* options of the mount; 0: not set */
-    int lock;                 /* of the state directory, locked; -1: none */
-    int mounter;              /* a socket to dealfs-mounter; -1: none */
+    int64_t lock;             /* descriptor of the state directory, locked; -1: none */
+    int64_t mounter;          /* descriptor of a socket to dealfs-mounter; -1: none */
     uint64_t uid, gid;        /* the user that root becomes permanently; 0: stay root */
     bool mount, scan;         /* whether `command` mounts, or scans; neither: there is no command */
     char **command;
