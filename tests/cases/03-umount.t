@@ -83,7 +83,8 @@ ok 'mount' dealfs mount "$src" "$mnt"
 (cd "$mnt" && exec sleep 60) &
 inside=$!
 tap_pids+=("$inside")
-wait_for 5 test "$(readlink /proc/$inside/cwd)" = "$mnt"
+is_inside() { [ "$(readlink "/proc/$inside/cwd")" = "$mnt" ]; }
+wait_for 10 is_inside
 one_line 'a busy unmount says who is inside' "in use by .*$inside" dealfs umount "$mnt"
 kill $inside
 wait $inside 2>/dev/null
@@ -101,6 +102,7 @@ print('sent', flush=True)
 signal.sigwait([signal.SIGTERM])
 END
 sent() {
+    : >"$tmp/sent" # it has the last one's word
     python3 "$tmp/sender.py" "$mnt/class1/001.bin" >"$tmp/sent" &
     sender=$!
     tap_pids+=("$sender")
@@ -119,9 +121,9 @@ strace -f -qq -o "$tmp/calls" -e trace=umount2 dealfs umount "$mnt" 2>"$tmp/mess
 unmounting=$!
 tap_pids+=("$unmounting")
 ok 'the first attempt finds it busy' wait_for 10 grep -q 'EBUSY' "$tmp/calls"
-kill "$sender"
+kill -9 "$sender" # dealfs tries for a second
 ok 'a later attempt succeeds when the socket is gone' wait "$unmounting"
-wait "$sender"
+wait "$sender" 2>/dev/null
 nothing_left
 
 # The control file held open by somebody.

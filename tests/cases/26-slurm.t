@@ -115,6 +115,7 @@ export SOURCE=$src MOUNT=$tmp/mnt-%h/job/data OPTIONS=ram=0,ssd=$tmp/ssd REPORT=
 export PATH=$tmp/bin:$PATH
 mkdir "$REPORT"
 batch() { # output
+    : >"$1" # it has what the last job printed
     sbatch --parsable --nodes=2 --gpus-per-node=0 --mem=0 --partition=plain --output="$1" \
         "$top_srcdir/etc/slurm/train.sbatch"
 }

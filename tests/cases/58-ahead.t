@@ -131,6 +131,7 @@ asked_ahead() { # description, mountpoint, prefix…
     local what=$1 mnt=$2 hog wants
     shift 2
     set_faults 'hang=slow/*'
+    : >"$tmp/wants.log" # it has the last one's word
     "$@" python3 "$tmp/wants.py" "$src" "$mnt" >"$tmp/wants.log" 2>&1 &
     wants=$!
     tap_pids+=("$wants")

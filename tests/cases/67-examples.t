@@ -100,15 +100,17 @@ placed() { # an example, with the paths of this test
 }
 stopped() { # what runs until it is stopped: it prints, and SIGTERM ends it
     local pid status=0
+    : >"$tmp/printed" # it has what the last one printed
     bash -c "exec $1" >"$tmp/printed" 2>&1 </dev/null &
     pid=$!
     tap_pids+=("$pid")
-    wait_for 30 test -s "$tmp/printed"
+    wait_for 30 test -s "$tmp/printed" || { echo 'it prints nothing'; return 1; }
     kill "$pid"
     wait "$pid" || status=$?
     [ "$status" = 0 ] || [ "$status" = 143 ] || { cat "$tmp/printed"; return 1; }
 }
 begun() { # a world: it is ready, and its launcher ends in order
+    : >"$tmp/world.log" # the last world said "ready"
     bash -c "exec ${1%&*}" >"$tmp/world.log" 2>&1 </dev/null &
     world_pid=$!
     world_count=2

@@ -19,6 +19,7 @@ train() { # NODE… -- KEY=VALUE…: a rank on each, for some epochs from the ne
     rm -f "$tmp/train.stop"
     ranks=()
     for i in "${nodes[@]}"; do
+        : >"$tmp/train$i.log" # it has the epochs of the last one
         python3 "$top_srcdir/tests/lib/epochs.py" "$src" "$tmp/node$i" "$tmp/train.stop" $((epoch + 1)) \
             $((epoch + epochs)) ranks=${#nodes[@]} batch=$((8 * ${#nodes[@]})) rank=$rank "$@" \
             >"$tmp/train$i.log" 2>&1 &
