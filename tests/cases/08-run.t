@@ -89,7 +89,7 @@ ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 kill -9 "$(processes 'dealfs run' | tail -1)"
 wait $run 2>/dev/null
 for pid in $(pgrep -u $mount_user -x sleep); do
-    [ "$(tr '\0' ' ' <"/proc/$pid/cmdline")" != 'sleep 100 ' ] || kill "$pid"
+    ! grep -qsF "TMPDIR=$tmp/" "/proc/$pid/environ" || kill "$pid" # not another test's
 done
 nothing_left 'nothing is left when dealfs run itself is killed'
 done_testing
