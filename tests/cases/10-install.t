@@ -56,7 +56,7 @@ clear() { ! mountpoint -q "$mnt" || dealfs umount --lazy "$mnt"; }
 trap clear EXIT
 wait_gone() {
     local i
-    for i in $(seq 500); do
+    for i in $(seq 1500); do
         [ -z "$(pgrep -f "dealfs-keeper $tmp/")" ] && return
         sleep 0.02
     done

@@ -97,7 +97,7 @@ if [ "$(uname -m)" = x86_64 ]; then
         local file
         for file in "$mnt"/class0/*; do
             drop_cache "$file"
-            timeout 10 cmp "$file" "$src/${file#"$mnt"/}" || return
+            timeout 30 cmp "$file" "$src/${file#"$mnt"/}" || return
         done
     }
     ok 'what is kept is read' held

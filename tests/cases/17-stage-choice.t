@@ -105,7 +105,7 @@ is 'and nothing else was read' "$(world_sum source.bytes 0 1 2)" $((20 * size))
 for i in 0 1 2; do ok "node $i has a part" [ "$(value "$tmp/node$i" stage.files_total)" -gt 0 ]; done
 ok 'a plan' stage_some --plan epoch=0,ranks=3,batch=4,match='00*' "$tmp/node2"
 like 'of ten files' "$(cat "$tmp/out")" '^10 of 10 files'
-set_faults 'delay=300'
+set_faults 'hang=class0/*'
 timeout 100 dealfs stage --under class0 "$tmp/node0" >"$tmp/stage.log" 2>&1 &
 stage=$!
 ok 'staging' wait_for 30 eval '[ "$(value "$tmp/node2" stage.state)" = running ]'

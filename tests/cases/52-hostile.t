@@ -260,7 +260,7 @@ tap_pids+=($!)
 all_ready() { [ "$(processes user/fakes/dealfs-keeper | wc -l)" = 4 ]; }
 ok 'four fakes' wait_for 10 all_ready
 kill -STOP "$server"
-ok 'they do not hold up root' there timeout 4 dealfs status "$mnt"
+ok 'they do not hold up root' there timeout $((4 * ${TEST_PATIENCE:-3})) dealfs status "$mnt"
 kill -CONT "$server"
 # shellcheck disable=SC2046
 kill $(processes user/fakes/dealfs-keeper)

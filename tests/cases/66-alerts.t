@@ -31,7 +31,7 @@ ok 'they are served' wait_for 20 test -s "$tmp/port"
 sed -E 's/for: .*/for: 0s/; s/offset [0-9]+m/offset 12s/g; s/\[[0-9]+m\]/[12s]/g' "$monitoring/dealfs.rules.yml" \
     >"$tmp/rules.yml"
 cat >"$tmp/prometheus.yml" <<END
-global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 500ms}
 rule_files: [$tmp/rules.yml]
 scrape_configs:
   - job_name: dealfs

@@ -93,7 +93,7 @@ mnt=$1
 echo 1 >/proc/sys/user/max_inotify_watches || echo 'the limit cannot be set'
 dealfs plan "$mnt" epoch=1 ranks=1 batch=4 feed=yes reply=text rank=0 >"$2/list" || exit
 for i in $(cat "$2/list"); do cat "$mnt/$(sed -n "$((i + 1))p" "$mnt/.dealfs/samples")"; done | wc -c
-for i in $(seq 200); do
+for i in $(seq 1200); do
     grep -q '"fed": *40' "$mnt/.dealfs/status" && echo 'all is fed' && break
     sleep 0.05
 done

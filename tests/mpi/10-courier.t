@@ -127,7 +127,7 @@ ok 'leave in order' ended 0
 
 # --- what is slow, what fails ---
 new_world
-serve_all 2 fetch=8 depth=8 slow_ms=2500 timeout_ms=400 patience_ms=400
+serve_all 2 fetch=8 depth=8 slow_ms=2500 timeout_ms=400 patience_ms=2000
 launch 2 --
 ok 'a slow source: all come in the end' wait_for 60 all_said 2 '^fetched: 8 right, [0-9]* waits, 0 timeouts'
 ok 'WAIT is said repeatedly' [ "$(number out0 waits)" -ge 100 ]
@@ -143,7 +143,7 @@ end_servers
 ok 'leave in order' ended 0
 
 new_world
-serve_all 2 fetch=60 patience_ms=300
+serve_all 2 fetch=60 patience_ms=1500
 launch 2 -x DEALFS_COURIER_FAULTS=damage:6,short:5,twice:4,never:10 --
 ok 'answers damaged, short, doubled or missing' wait_for 60 all_said 2 fetched
 is 'those that are damaged or short are seen, those that do not come time out' \

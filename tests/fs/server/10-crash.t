@@ -287,7 +287,7 @@ def survives_under_load(base, tree):
     for e in errors[:8]:
         diag(e)
     ok(m.generation == KILLS + 1, 'no server died by itself')
-    ok(wait_for(lambda: m.slots_in_use() == 0, 5), 'no request is left in a slot')
+    ok(wait_for(lambda: m.slots_in_use() == 0), 'no request is left in a slot')
     if not errors and served:
         kill_keepers(m, tree)
     else:
@@ -483,7 +483,7 @@ def stuck(base, tree):
     began = time.monotonic()
     ok(m.kill_server(), 'killed, it is replaced')
     result, took = outcome(asker), time.monotonic() - began
-    ok(result == 'ok' and took < 5, f'and the request is answered after {took:.2f} s')
+    ok(result == 'ok' and took < 20, f'and the request is answered after {took:.2f} s')
     ok(wait_for(lambda: not os.path.exists(f'/proc/{first}')), 'then the old one can die')
     reads, errors = readers.finish()
     ok(not errors and reads > 0, 'other readers do not notice')

@@ -9,7 +9,7 @@
 
 static void test_silence(void)
 {
-    const uint64_t timeout = SECOND;
+    const uint64_t timeout = 2 * SECOND;
     struct fake f;
     enum place place;
     peering_join(&f, 3, timeout);
@@ -18,8 +18,7 @@ static void test_silence(void)
     uint64_t began = clock_now();
     peering_reads(&f, 0, next, PLACE_SOURCE, "a peer that does not answer: the read is right", "from the source");
     uint64_t took = clock_now() - began;
-    ok(took > timeout / 2 && took < timeout + SECOND / 2, "after at most the timeout: %llu ms",
-       (unsigned long long)(took / 1000000));
+    ok(took > timeout / 2 && took < 2 * timeout, "after one timeout: %llu ms", (unsigned long long)(took / 1000000));
     is_int(peering_peer(&f, 0, 1), PEER_SUSPECT, "it is suspected");
     is_uint(peering_counts(&f, 0).timeouts, 1, "and counted");
     uint32_t served = atomic_load(&f.node[1].served);
@@ -114,7 +113,7 @@ static void await_served(struct fake *f, uint32_t node, uint32_t n)
 static void test_late_slot(void)
 {
     enum { SLOW = 4, READERS = 32 };
-    const uint64_t timeout = 3 * SECOND;
+    const uint64_t timeout = 4 * SECOND;
     struct fake f;
     static struct reader reader[SLOW * READERS], late;
     peering_join(&f, SLOW + 2, timeout);
@@ -136,7 +135,8 @@ static void test_late_slot(void)
         }
         nanosleep(&(struct timespec){.tv_nsec = (long)(timeout / 64)}, NULL);
     }
-    ok(readers_join(&late, 1, PLACE_SOURCE) && clock_now() - began < timeout + SECOND / 2,
+    ok(readers_join(&late, 1, PLACE_SOURCE) &&
+           clock_now() - began < timeout * 11 / 8, /* 12 / 8: a timeout of its own */
        "a read that waited for a slot, and then for an answer, ends in time");
     is_uint(atomic_load(&f.node[SLOW + 1].served), 1, "the node was asked");
     is_int(peering_peer(&f, 0, SLOW + 1), PEER_GOOD, "and is not suspected: it had no time to answer");
