@@ -30,13 +30,14 @@ is 'of the right type' "$(as_user findmnt -no FSTYPE "$mnt")" fuse.dealfs
 is 'the server is the user' "$(stat -c %u "/proc/$(processes dealfs-server | head -1)")" $mount_user
 is 'so is the keeper' "$(stat -c %u "/proc/$(processes dealfs-keeper | head -1)")" $mount_user
 # No process more for the user, when the standby dies.
-keeper=$(processes dealfs-keeper | head -1) backup=$(processes dealfs-backup | head -1)
+another_backup() { [ "$(processes dealfs-keeper | wc -l) $(processes dealfs-backup | wc -l)" = '1 1' ]; }
+ok 'a keeper has a standby' wait_for 10 another_backup
+keeper=$(processes dealfs-keeper) backup=$(processes dealfs-backup)
 soft=$(as_user prlimit --pid "$keeper" --nproc --noheadings --output SOFT)
 as_user prlimit --pid "$keeper" --nproc=1:
 kill -9 "$backup"
 ok 'a standby is killed, and there is no room for another' wait_for 20 sh -c "! kill -0 $backup"
 as_user prlimit --pid "$keeper" --nproc="$soft:"
-another_backup() { [ -n "$(processes dealfs-backup)" ]; }
 ok 'one is made when there is room again' wait_for 20 another_backup
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 ok 'the control mount is reached by a symlink' as_user test -L "$mnt/.dealfs"

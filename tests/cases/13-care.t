@@ -71,6 +71,7 @@ kill -CONT $pids
 ok 'it goes on' wait_for 20 dealfs status "$mnt"
 
 # --- a mount that is dead ---
+pids=$(servers)
 kill -STOP $pids # so that neither replaces the other
 kill -9 $pids
 ok 'all processes are gone' wait_for 10 quiet

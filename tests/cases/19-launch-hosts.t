@@ -31,7 +31,8 @@ begin() { # what the command does
     # shellcheck disable=SC2016
     "${words[@]}" --hosts a,b "$src" "$tmp/node%r/data" -- sh -c '
         diff -r -x .dealfs "$1" "$2/node$NODE_RANK/data" || exit 3
-        cp "$2/node$NODE_RANK/data/.dealfs/status" "$SAID/status$NODE_RANK"
+        cp "$2/node$NODE_RANK/data/.dealfs/status" "$SAID/new$NODE_RANK"
+        mv "$SAID/new$NODE_RANK" "$SAID/status$NODE_RANK"
         exec sleep 1000' sh "$src" "$tmp" >"$tmp/log" 2>&1 &
     launched=$!
     tap_pids+=("$launched")

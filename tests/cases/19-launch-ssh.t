@@ -60,7 +60,8 @@ is 'the exit status is that of the command that fails' $? 7
 is 'the output of both, and the environment' "$(sort <<<"$printed")" "0 of 2: $WORD
 1 of 2: $WORD"
 [ "$tap_failed" = 0 ] || diag "$(tail -n 30 "$tmp/log")"
-is 'no process of a mount is left' "$(processes dealfs-keeper; processes dealfs-server; processes dealfs-courier)" ''
+no_mount() { [ -z "$(processes dealfs-keeper; processes dealfs-server; processes dealfs-courier)" ]; }
+ok 'no process of a mount is left' wait_for 10 no_mount
 is 'no folder is left' "$(cd "$tmp" && echo node*)" 'node*'
 
 # --- the connection is lost ---

@@ -46,7 +46,7 @@ done
 ok 'SIGTERM ends mpirun' world_leave
 for i in 0 1; do
     ok "node $i is mounted still" mounted "$tmp/node$i"
-    wait_for 10 test "$(value "$tmp/node$i" state)" = degraded
+    wait_for 10 state_is "$i" degraded
     is 'and says what has become of it' "$(value "$tmp/node$i" state)" degraded
     exits 3 'as does the status' dealfs status "$tmp/node$i"
     like 'with the way back' "$(dealfs status "$tmp/node$i")" 'dealfs join'

@@ -63,7 +63,7 @@ same 'which all have then' late 1 0 2
 
 # --- nodes that are away ---
 ok 'the world ends' world_leave
-wait_for 10 sh -c "grep -q '\"state\": *\"degraded\"' '$tmp/node0/.dealfs/status' '$tmp/node1/.dealfs/status'"
+ok 'each node is alone' wait_for 10 are degraded 0 1 2
 paths {30..40}
 like 'node 0 puts a list' "$(put 0 alone)" '^11.'
 is 'node 1 removes one' "$(remove 1 other)" removed
@@ -83,7 +83,7 @@ ok 'node 0 has 64 lists' fill
 full() { [ "$(lists 1 | wc -w)" = 66 ]; } # with all and imagefolder
 ok 'node 1, too' wait_for 20 full
 ok 'the world ends' world_leave
-wait_for 10 grep -q '"state": *"degraded"' "$tmp/node0/.dealfs/status"
+ok 'node 0 is alone' wait_for 10 state_is 0 degraded
 is 'node 0 removes the last one' "$(remove 0 z71)" removed
 like 'and puts one with an earlier name' "$(put 0 first)" '^5.'
 ok 'they join' world_join 0 1 2

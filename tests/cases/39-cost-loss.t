@@ -63,7 +63,7 @@ is 'and used' "$(ask 0)" "$up"
 is 'also on the other node' "$(ask 1)" "$up"
 
 # --- a disk that fails, and a server that dies while it writes ---
-traced() { grep -q '^TracerPid:[[:space:]]*[1-9]' "/proc/$1/status"; }
+traced() { [ -z "$(grep -L '^TracerPid:[[:space:]]*[1-9]' /proc/"$1"/task/*/status)" ]; } # all of its threads
 inject() { # rule: of the server of node 0, until let_go
     strace -f -qq -o "$tmp/trace" -p "$(pid_of 0 server)" -e "inject=$1" &
     tracer=$!

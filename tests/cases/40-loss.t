@@ -167,11 +167,12 @@ lose_courier_then_mpirun() {
     kill -STOP "$world_pid" && kill -9 "$(pid_of "$i" courier)" && wait_for 30 are degraded "${all[@]}" || return
     kill -9 "$world_pid"
 }
+none_of_node() { [ -z "$(processes "$tmp/state$i ")" ]; }
 # Its own reader ends before: what it would see is the end of its machine.
 lose_node() {
     local left=() k
     for k in "${all[@]}"; do [ "$k" = "$i" ] || left+=("$k"); done
-    read_right "$i" && kill_whole "$i" && world_ended && [ -z "$(processes "$tmp/state$i ")" ] || return
+    read_right "$i" && kill_whole "$i" && world_ended && wait_for 10 none_of_node || return
     wait_for 20 are degraded "${left[@]}" && read_on "${left[@]}" &&
         join "${left[@]}" && [ "$(value "$tmp/node${left[0]}" nodes)" = 2 ] && read_on "${left[@]}" &&
         world_leave -TERM || return

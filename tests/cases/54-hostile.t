@@ -134,7 +134,8 @@ pids=()
 for epoch in 4 5; do start "epoch=$epoch,$slow" env; done
 ok 'two more are asked for' wait_for 20 waits "${pids[@]}"
 kill -9 "$(value "$mnt" pids.server)"
-ok 'the server is killed' wait_for 20 test "$(value "$mnt" generation)" -gt 1
+followed() { [ "$(value "$mnt" generation)" -gt 1 ]; }
+ok 'the server is killed' wait_for 20 followed
 for i in 0 1; do
     wait "${pids[i]}"
     is 'and the next one makes them' $? 0

@@ -19,7 +19,8 @@ group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
 
 ok 'mount in a group of 62 MiB' inside dealfs mount -o "ram=4M,state=$state" "$src" "$mnt"
 at_exit dealfs umount "$mnt"
-before=$(pids)
+both() { before=$(pids) && [[ $before =~ ^[0-9]+\ [0-9]+$ ]]; } # a standby has its name a moment later
+ok 'keeper and standby run' wait_for 10 both
 keeper=${before% *}
 ok 'the server is killed before its keeper' test "$(score "$(value "$mnt" pids.server)")" -gt "$(score "$keeper")"
 is 'and before the standby' "$(score "${before#* }")" "$(score "$keeper")"

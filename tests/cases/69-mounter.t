@@ -147,8 +147,8 @@ ok 'and never mounts' gone
 ok 'the mounter serves the next' up
 
 # --- the mounter is killed, with the child that serves the mount ---
-mapfile -t all < <(processes dealfs-mounter)
-is 'there are two' "${#all[@]}" 2
+two_mounters() { mapfile -t all < <(processes dealfs-mounter) && [ ${#all[@]} = 2 ]; }
+ok 'there are two' wait_for 10 two_mounters
 kill -9 "${all[@]}"
 wait "$mounter"
 ok 'a mount outlives its mounter' serves

@@ -158,7 +158,7 @@ digests+=("$(digests_of 1)")
 
 # --- who does not fit ---
 world_leave -TERM
-isnt 'the world has ended' "$(value "$tmp/node0" state)" joined
+ok 'the world has ended' wait_for 10 state_is 0 degraded
 dealfs umount "$tmp/node1"
 for with in 'resize=50,quality=80' 'resize=64,quality=70' 'ram=16M'; do
     dealfs mount -o "state=$tmp/other,$with" "$src" "$tmp/node1" >/dev/null
@@ -192,8 +192,11 @@ joining() {
     : >"$tmp/wait1/log"
     world_launch -n 1 dealfs join "$tmp/node0" : -n 1 dealfs join "$tmp/node1"
     ok 'an image that hangs: the join waits' wait_for 20 grep -qs 'it hangs' "$tmp/wait0/log" "$tmp/wait1/log"
+    ok 'each node has a resizer' wait_for 10 two_resize
+}
+two_resize() {
     mapfile -t resizers < <(pgrep -P "$(pid_of 0 server),$(pid_of 1 server)" dealfs-resizer)
-    is 'each node has a resizer' ${#resizers[@]} 2
+    [ ${#resizers[@]} = 2 ]
 }
 none_lives() { # of the resizers; their servers may not have looked yet
     local pid
