@@ -8,7 +8,7 @@ count=30
 "$pictures" make "$src" $count || bail_out 'no pictures'
 settle "$src"
 good=$((count + 4)) files=$(find "$src" -type f | wc -l)
-world_default=resize=64,quality=80,ram=16M,peer_timeout=1
+world_default=resize=64,quality=80,ram=16M
 
 mkdir "$tmp/expected"
 for file in "$src"/*; do
@@ -78,7 +78,7 @@ ok 'unmount all' world_umount
 rm -rf "$tmp"/state*
 for i in 0 1 2; do
     mkdir -p "$tmp/ssd$i"
-    world_options[i]=resize=64,quality=80,ram=0,ssd=$tmp/ssd$i,peer_timeout=1
+    world_options[i]=resize=64,quality=80,ram=0,ssd=$tmp/ssd$i
 done
 ok 'two nodes with disks' world_mount 2
 ok 'unmount all' world_umount

@@ -14,7 +14,7 @@ for file in "$src"/*; do
 done
 for i in 0 1; do
     mkdir "$tmp/ssd$i"
-    world_options[i]=resize=64,quality=80,ram=0,ssd=$tmp/ssd$i,peer_timeout=1
+    world_options[i]=resize=64,quality=80,ram=0,ssd=$tmp/ssd$i
 done
 resized() {
     local node
