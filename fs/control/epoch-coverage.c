@@ -162,45 +162,28 @@ void epoch_coverage_read(struct control *control, const struct epoch_stream *s, 
     }
 }
 
-/* Returns with feed_lock held if the list is found. */
-static struct feed_stream *lock_list(struct control *control, const struct feed_end *of)
+int epoch_coverage_told(struct control *control, const struct feed_end *at, uint64_t read)
 {
-    if (!control->config.feed)
-        return NULL;
-    pthread_mutex_lock(&control->feed_lock);
-    struct feed_stream *l = find_list(control->config.feed, of, 0);
+    LOCK_SCOPE(&control->feed_lock);
+    struct feed_stream *l = control->config.feed ? find_list(control->config.feed, at, 0) : NULL;
     if (!l)
-        pthread_mutex_unlock(&control->feed_lock);
-    return l;
-}
-
-static void tell_list(struct feed_stream *l, uint64_t read)
-{
+        return -ENOENT;
     l->told = 1 + (read < l->samples ? read : l->samples);
     l->last = clock_realtime();
     l->dirty = 1;
-}
-
-int epoch_coverage_told(struct control *control, const struct feed_end *at, uint64_t read)
-{
-    struct feed_stream *l = lock_list(control, at);
-    if (!l)
-        return -ENOENT;
-    tell_list(l, read);
-    pthread_mutex_unlock(&control->feed_lock);
     return 0;
 }
 
 int epoch_coverage_end(struct control *control, struct feed_end *end)
 {
-    struct feed_stream *l = lock_list(control, end);
+    LOCK_SCOPE(&control->feed_lock);
+    struct feed_stream *l = control->config.feed ? find_list(control->config.feed, end, 0) : NULL;
     if (!l)
         return -ENOENT;
     end_list(control->config.feed, l, end->stopped);
     end->number = l->number;
     end->asked = l->asked;
     end->ended = l->ended;
-    pthread_mutex_unlock(&control->feed_lock);
     return 0;
 }
 

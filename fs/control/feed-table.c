@@ -292,41 +292,30 @@ static bool find_list(struct feed *feed, struct feed_end *end, struct feed_plan 
     return end->asked > 0;
 }
 
-/* Returns with feed_lock held if the list is found. */
-static bool lock_list(struct control *control, struct feed_end *end, struct feed_plan *plan, uint32_t *rank)
-{
-    if (!control->config.feed)
-        return false;
-    pthread_mutex_lock(&control->feed_lock);
-    bool found = find_list(control->config.feed, end, plan, rank);
-    if (!found)
-        pthread_mutex_unlock(&control->feed_lock);
-    return found;
-}
-
 int feed_table_end(struct control *control, struct feed_end *end)
 {
     struct feed *feed = control->config.feed;
     struct feed_plan plan;
     uint32_t rank = 0;
-    if (!lock_list(control, end, &plan, &rank))
+    LOCK_SCOPE(&control->feed_lock);
+    if (!feed || !find_list(feed, end, &plan, &rank))
         return -ENOENT;
     end->ended = atomic_fetch_add(&feed->numbers, 1) + 1;
     plan.asking[rank].ended = end->ended;
     plan.asking[rank].until = clock_now();
     plan.asking[rank].stopped = end->stopped;
     feed_plan_put(feed, end->slot, &plan);
-    pthread_mutex_unlock(&control->feed_lock);
     return 0;
 }
 
 int feed_table_told(struct control *control, struct feed_end *at, uint64_t read)
 {
+    struct feed *feed = control->config.feed;
     struct feed_plan plan;
     uint32_t rank = 0;
-    if (!lock_list(control, at, &plan, &rank))
+    LOCK_SCOPE(&control->feed_lock);
+    if (!feed || !find_list(feed, at, &plan, &rank))
         return -ENOENT;
-    atomic_store(&control->config.feed->told[at->slot][rank], read + 1);
-    pthread_mutex_unlock(&control->feed_lock);
+    atomic_store(&feed->told[at->slot][rank], read + 1);
     return 0;
 }
