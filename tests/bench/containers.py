@@ -4,6 +4,7 @@ Run as a program it is one of the loops that are measured, and prints a number:
     containers.py batches MOUNT LIST EPOCH   microseconds per record of Records, batches of 64 in one process
     containers.py busy MOUNT LIST EPOCH      the same of the processor's time
     containers.py loader MOUNT LIST EPOCH    records per second of a DataLoader with 2 workers; files, where LIST is -
+    containers.py memory MOUNT LIST EPOCH    the same of records that are in memory: what PyTorch alone allows
     containers.py tar PATH                   records per second of Python's tarfile in its mode r|"""
 import io
 import os
@@ -68,19 +69,46 @@ class Files:
             return tensor(f.read())
 
 
-def loader(mount, name, epoch):
-    import torch
-    from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+class Memory:
+    """As many records as `data` has, from a few that are in memory."""
+
+    def __init__(self, data):
+        self.count, self.records = len(data), data[list(range(4 * BATCH))]
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, indices):
+        return [tensor(self.records[i % len(self.records)]) for i in indices]
+
+
+def in_batches(data, sampler):
+    from torch.utils.data import BatchSampler, DataLoader
     from torch.utils.data.dataloader import default_collate
+    return DataLoader(data, sampler=BatchSampler(sampler, BATCH, False), batch_size=None, collate_fn=default_collate,
+                      num_workers=WORKERS)
+
+
+def loader(mount, name, epoch):
+    from torch.utils.data import DataLoader, RandomSampler
     from dealfs.torch import Records
-    torch.set_num_threads(1)
     if name == '-':
         data = Files(mount)
-        batched = DataLoader(data, BATCH, sampler=RandomSampler(data), num_workers=WORKERS)
-    else:
-        data = Records(mount, name, tensor)
-        batched = DataLoader(data, sampler=BatchSampler(sampler_of(data, epoch), BATCH, False), batch_size=None,
-                             collate_fn=default_collate, num_workers=WORKERS)
+        return records_per_second(DataLoader(data, BATCH, sampler=RandomSampler(data), num_workers=WORKERS))
+    data = Records(mount, name, tensor)
+    return records_per_second(in_batches(data, sampler_of(data, epoch)))
+
+
+def memory(mount, name, epoch):
+    from torch.utils.data import RandomSampler
+    from dealfs.torch import Records
+    data = Memory(Records(mount, name))
+    return records_per_second(in_batches(data, RandomSampler(data)))
+
+
+def records_per_second(batched):
+    import torch
+    torch.set_num_threads(1)
     seen, began = 0, None
     for batch in batched:
         began = began or time.monotonic()  # the processes and the list are there then
@@ -194,11 +222,17 @@ def line_records(bench):
             with open(bench.list_of(files.path)) as f:
                 paths = f.read().split('\n')[:-1]
 
+            limits = []
+
             def of_files():
                 waits.drop(paths)
-                return python(bench, 'loader', files.path, '-', 0)
+                found = python(bench, 'loader', files.path, '-', 0)
+                limits.append(python(bench, 'memory', rows.path, 'rows', 0) / found)
+                return found
             bench.paired('DataLoader, 2 workers, batches of 64 of 16 KiB: Records / files',
                          lambda: python(bench, 'loader', rows.path, 'rows', next(epoch)), of_files, 3, 'records/s')
+            bench.note(f'DataLoader: records in memory / files: {statistics.median(limits):.2f}, {min(limits):.2f} to '
+                       f'{max(limits):.2f}; PyTorch allows no more')
 
 
 def remote_bytes(bench, world, name, epoch):
@@ -252,5 +286,5 @@ def line_index(bench):
 
 LINES = {'stream': line_stream, 'records': line_records, 'wire': line_wire, 'index': line_index}
 if __name__ == '__main__':
-    loops = {'batches': batches, 'busy': busy, 'loader': loader, 'tar': tar}
+    loops = {'batches': batches, 'busy': busy, 'loader': loader, 'memory': memory, 'tar': tar}
     print(loops[sys.argv[1]](*sys.argv[2:4], *map(int, sys.argv[4:])))
