@@ -71,24 +71,38 @@ static int install_made(struct start *s, int from, const struct derived *made, c
     return error ? error : derived_write_original(made, path);
 }
 
-static int install_catalog(struct start *s, int from, const char *path, struct str *why)
+static int open_and_check(struct start *s, const char *path, struct str *why)
 {
-    struct derived *made;
-    int error;
-    if (s->options.resize && derived_open(from, &made) == 0) {
-        error = install_made(s, from, made, path);
-        derived_close(made);
-    } else {
-        error = is_same(from, path) ? 0 : file_copy_atomic(from, path);
-    }
-    if (error)
-        return place_fail(why, "write", path, strerror(-error), error);
-    error = catalog_open(path, &s->catalog);
+    int error = catalog_open(path, &s->catalog);
     if (error)
         return place_fail(why, "catalog", s->options.catalog,
                           error == -EBADMSG ? "is damaged, or another version of dealfs wrote it" : strerror(-error),
                           error);
     return check_source(s, why);
+}
+
+/* `path`: the catalog of the previous mount, which stays if this one cannot be used. */
+static int install_catalog(struct start *s, int from, const char *path, struct str *why)
+{
+    CLEANUP_FREE char *fresh = place_join(s->config.state, "catalog.given");
+    struct derived *made;
+    int error;
+    if (!fresh)
+        return -ENOMEM;
+    if (s->options.resize && derived_open(from, &made) == 0) {
+        error = install_made(s, from, made, fresh);
+        derived_close(made);
+    } else {
+        error = file_copy_atomic(from, fresh);
+    }
+    if (error)
+        return place_fail(why, "copy to", fresh, strerror(-error), error);
+    error = open_and_check(s, fresh, why);
+    if (!error && rename(fresh, path) < 0)
+        error = place_fail(why, "write", path, strerror(errno), -errno);
+    if (error)
+        unlink(fresh);
+    return error;
 }
 
 static void say_given(const struct start *s)
@@ -110,7 +124,7 @@ int given_install(struct start *s, struct str *why)
         return -ENOMEM;
     if (from < 0)
         return place_fail(why, "catalog", s->options.catalog, strerror(errno), -errno);
-    int error = install_catalog(s, from, path, why);
+    int error = is_same(from, path) ? open_and_check(s, path, why) : install_catalog(s, from, path, why);
     if (!error)
         say_given(s);
     return error;

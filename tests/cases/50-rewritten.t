@@ -38,6 +38,18 @@ like 'nothing has changed' "$(cat "$tmp/said")" 'nothing has changed'
 cat "$mnt"/class[012]/* >/dev/null
 is 'what was read is held' "$(value "$mnt" source.bytes)" 0
 
+# --- a catalog that is given, as by a world, and cannot be used ---
+down
+mkdir "$tmp/source" && cp -r "$src/class0" "$tmp/source"
+ok 'another dataset' dealfs mount -o "ram=0,state=$tmp/state2" "$tmp/source" "$mnt"
+down
+fails 'a damaged catalog' up catalog=/dev/null
+like 'is refused' "$(cat "$tmp/said")" 'catalog /dev/null: is damaged'
+fails 'that of another dataset' up "catalog=$tmp/state2/catalog"
+like 'is also refused' "$(cat "$tmp/said")" 'differs from the dataset'
+ok 'mount again' up ''
+like 'the catalog of the last mount was not replaced' "$(cat "$tmp/said")" 'nothing has changed'
+
 # --- while it is mounted ---
 rewrite 3
 refused_read 'a file that is not held and was rewritten' 3 'changed since the scan'
