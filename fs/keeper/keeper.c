@@ -113,18 +113,19 @@ static void keeper_leave(struct keeper *k, const char *why)
 
 /* --- mounting --- */
 
-/* If the command has died, nobody knows of the mount, so it is removed. */
+/* If the command has died, nobody knows of the mount, so it is removed. If this keeper dies, the next one continues a
+ * mount that is up, so the command is told after that. */
 static void put_up_ended(struct keeper *k, int status)
 {
     k->coming = COMING_DONE;
     handover_drop(FD_DATA_MOUNT);
     handover_drop(FD_CONTROL_MOUNT);
+    if (status == 0)
+        atomic_fetch_or(&k->handover->flags, HANDOVER_UP);
     if (status != 0)
         keeper_leave(k, "a mount could not be made");
     else if (handover_has(FD_READY) && !tell_command("ready"))
         keeper_leave(k, "the command that mounted has ended");
-    else
-        atomic_fetch_or(&k->handover->flags, HANDOVER_UP);
     handover_drop(FD_READY);
 }
 
@@ -156,7 +157,6 @@ static void have_standby(struct keeper *k)
         k->standby = standby_start(k->handover, k->config.state, k->name);
 }
 
-/* Reap other children: servers that lingered, children that unmounted. */
 static void reap_children(struct keeper *k)
 {
     int status;

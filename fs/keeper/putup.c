@@ -9,6 +9,7 @@
 #include "fs/wire/handover.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -23,13 +24,16 @@ static int put_both(const struct mount_config *config, struct str *why)
 
 pid_t putup_start(const struct mount_config *config)
 {
-    pid_t child = fork();
+    pid_t keeper = getpid(), child = fork();
     if (child < 0)
         log_error("fork: %s", strerror(errno));
     if (child != 0)
         return child;
     CLEANUP_STR struct str why = STR_INIT;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the next keeper removes only what is attached when it starts */
     prctl(PR_SET_NAME, "dealfs-putup");
+    if (getppid() != keeper)
+        _exit(1);
     handover_let_go(true);
     int error = put_both(config, &why);
     if (error)

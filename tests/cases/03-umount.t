@@ -164,6 +164,16 @@ ok 'Ctrl-C unmounts' wait_for 20 sh -c "! kill -0 $foreground"
 fails 'it is gone' mounted "$mnt"
 nothing_left
 
+# --- keeper and command are killed while the mount is attached ---
+strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=3000000 \
+    dealfs mount "$src" "$mnt" >/dev/null 2>&1 &
+tap_pids+=($!)
+attaching() { [ -n "$(named dealfs-putup)" ]; }
+ok 'a child of the keeper attaches a mount' wait_for 20 attaching
+kill -9 "$(named dealfs-keeper)" "$(named dealfs)"
+nothing_left 'nothing is left, and nothing is mounted later'
+fails 'nothing is mounted' mounted "$mnt"
+
 # Any user can hold the lock of mount(8)'s notes: then no note is made, and all else works. In a namespace with notes
 # of its own, for other tests also mount.
 cat >"$tmp/locked.sh" <<'END'

@@ -141,7 +141,7 @@ as_client strace -f -qq -o /dev/null -e trace=execveat -e inject=execveat:delay_
 tap_pids+=($!)
 stands_by() { [ -n "$(pid_of backup)" ]; }
 ok 'a mount whose server starts slowly' wait_for 20 stands_by
-kill -9 "$(pid_of keeper)" $(processes 'dealfs mount' | tail -1)
+kill -9 "$(named dealfs-keeper)" "$(named dealfs)"
 ok 'keeper and command are killed: the next keeper ends it' wait_for 20 no_client
 ok 'and never mounts' gone
 ok 'the mounter serves the next' up
