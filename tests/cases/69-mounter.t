@@ -197,7 +197,7 @@ ok 'and has unmounted' gone
 ok 'the processes of the mount end' wait_for 20 no_client
 
 # --- what is not there yet, or does not answer ---
-up & # the containers of a pod start together
+up '' & # the containers of a pod start together
 early=$!
 tap_pids+=("$early")
 trying() { [ -n "$(of_client)" ]; }
@@ -206,8 +206,8 @@ ok 'a mounter after it' mounter
 ok 'the client has waited' wait "$early"
 ok 'and serves' serves
 ok 'unmount' down
-limit=$(find "/proc/$mounter/fd" -mindepth 1 -printf '%f\n' | sort -n | tail -1)
-prlimit --pid "$mounter" --nofile=$((limit + 2)):1024 # room for the connection, not for a look at its child
+highest=$(find "/proc/$mounter/fd" -mindepth 1 -printf '%f\n' | sort -n | tail -1)
+prlimit --pid "$mounter" --nofile=$((highest + 2)):1024 # room for the connection, not for a look at its child
 one_line 'a child that cannot be watched does not serve' 'Too many open files' up
 ok 'nothing of it is mounted' gone
 is 'no child is left' "$(processes dealfs-mounter)" "$mounter"
@@ -240,7 +240,7 @@ attacks=$tmp/mounter.py
 cp "$top_srcdir/tests/lib/mounter.py" "$attacks"
 hostile() { as_client timeout 60 python3 "$attacks" "$1" "$sock" "${@:2}"; }
 before=$(find "/proc/$mounter/fd" -mindepth 1 | wc -l)
-ok 'garbage, silence and descriptors' hostile garbage
+ok 'garbage, silence and highest' hostile garbage
 ok 'many connections' hostile crowd
 is 'no protection, no tmpfs, and each step once' "$(hostile steps)" \
     'protect EPERM, tmpfs EINVAL, put EINVAL, make 0, make EALREADY, config EPERM'
