@@ -240,7 +240,7 @@ attacks=$tmp/mounter.py
 cp "$top_srcdir/tests/lib/mounter.py" "$attacks"
 hostile() { as_client timeout 60 python3 "$attacks" "$1" "$sock" "${@:2}"; }
 before=$(find "/proc/$mounter/fd" -mindepth 1 | wc -l)
-ok 'garbage, silence and highest' hostile garbage
+ok 'garbage, silence and descriptors' hostile garbage
 ok 'many connections' hostile crowd
 is 'no protection, no tmpfs, and each step once' "$(hostile steps)" \
     'protect EPERM, tmpfs EINVAL, put EINVAL, make 0, make EALREADY, config EPERM'
