@@ -88,7 +88,11 @@ static void server_prepare(struct server *s)
     log_open("dealfs-server", log, false);
     int error = handover_open(false, &s->handover);
     if (error)
-        server_refuse(s, "map", "the servers' shared memory", error);
+        server_refuse(s, "map",
+                      error == -ESTALE ? "the servers' shared memory: another version of dealfs made this mount. "
+                                         "Unmount, and mount again to use this version"
+                                       : "the servers' shared memory",
+                      error);
     atomic_store(&s->handover->server, (uint32_t)getpid());
     take_over(s->handover);
     forget_waits(&handover_feed(s->handover)->served.waits);
