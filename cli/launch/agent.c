@@ -33,6 +33,7 @@ enum {
     LOOK_RUNNING_MS = 10000, /* and while it runs */
     DRAIN_MS = 2000,         /* for output of processes that the command has left behind */
     UMOUNT_MS = 20000,       /* for the mount to end */
+    LAST_MS = 10000,         /* at the end, for `launch` to read more output */
     KILL_MS = 3000,          /* after SIGKILL: a process that waits in the kernel may not end */
 };
 enum { BURY_SECONDS = 30 };
@@ -286,7 +287,9 @@ static void run_agent(struct agent *a)
         channel_say(&a->launch, SAY_GONE, "", 0);
     else
         command_note(stderr, "processes of the job do not end after SIGKILL: they wait for a disk or a network");
-    while (!a->launch.ended && outlet_waits(&a->launch.out) && outlet_push(&a->launch.out) == 0)
+    struct pollfd ready = {.fd = a->launch.out.fd, .events = POLLOUT};
+    while (!a->launch.ended && outlet_waits(&a->launch.out) && poll(&ready, 1, LAST_MS) > 0 &&
+           outlet_push(&a->launch.out) == 0)
         continue;
 }
 

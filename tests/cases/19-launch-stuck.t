@@ -85,6 +85,25 @@ finish 'an agent that does not confirm' 129 1
 like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that all was removed: run'
 rm "$tmp/begun"
 
+# --- launch stops ---
+# More output is left than a pipe takes.
+rm -f "$tmp/begun"
+DEALFS_RSH=$tmp/rsh DEALFS_LAUNCH_PATIENCE=2 dealfs launch --hosts away "$src" "$mnt" -- \
+    sh -c 'touch "$1"; while [ ! -e "$2" ]; do sleep 0.02; done; seq '$lines'; exec sleep 1000' \
+    sh "$tmp/begun" "$tmp/go" >/dev/null 2>"$tmp/log" &
+launched=$!
+tap_pids+=("$launched")
+ok 'the command runs' wait_for 20 test -e "$tmp/begun"
+agent=$(ps -o ppid= -p "$(processes 'dealfs mount' | head -n 1)" | tr -d ' ')
+kill -STOP "$launched"
+wait_for 10 is_in "$launched" T
+touch "$tmp/go"
+agent_ended() { ! kill -0 "$agent" 2>/dev/null; }
+ok 'an agent ends although nobody reads what it says' wait_for 30 agent_ended
+kill -CONT "$launched"
+finish 'launch continues' 1 20
+rm "$tmp/begun"
+
 # --- one agent gets SIGTERM, and `launch` none ---
 # `launch` hears that the node is mounted when the agent has already begun to end: the command must not begin.
 DEALFS_SOURCE_FAULTS=stat=300 dealfs launch "$src" "$mnt" -- touch "$tmp/begun" >"$tmp/log" 2>&1 &
