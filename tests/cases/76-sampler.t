@@ -83,7 +83,8 @@ ok 'the next epoch' train 6 3 0.5
 ok 'is followed' wait_for 10 follows 6
 is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)$before" 00
 like 'status says so' "$(dealfs status "$mnt")" 'feed .*epoch 6 of the sampler'
-like 'and top' "$(dealfs top --once "$mnt")" 'rank [01] +6\?'
+top_shows() { dealfs top --once "$mnt" | grep -qE 'rank [01] +6\?'; }
+ok 'and top' wait_for 10 top_shows
 ok 'another order' train 0 77 0.5
 wrong() { [ "$(value "$mnt" feed.sampler.wrong)" = 1 ]; }
 ok 'is noticed' wait_for 10 wrong
