@@ -36,7 +36,7 @@ fill_disk() { ! cat /dev/zero >"$tmp/state0/full" 2>/dev/null; }
 restart() { # the server of a node
     local old
     old=$(pid_of "$1" server)
-    kill -9 "$old" && wait_for 30 follows "$1" server "$old"
+    kill -9 "$old" && wait_for 30 follows "$1" server "$old" && wait_for 30 state_is "$1" joined
 }
 ok 'the disk is full' fill_disk
 like 'costs cannot be put' "$(put 0 down)" 'No space left on device: save the list `tokens`'
