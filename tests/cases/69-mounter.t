@@ -147,6 +147,14 @@ ok 'and never mounts' gone
 ok 'the mounter serves the next' up
 
 # --- the mounter is killed, with the child that serves the mount ---
+again_and_kill_mounter() {
+    ok 'it is gone' gone
+    ok 'its processes end' wait_for 20 no_client
+    ok 'again' up
+    mapfile -t all < <(processes dealfs-mounter)
+    kill -9 "${all[@]}"
+    wait "$mounter"
+}
 two_mounters() { mapfile -t all < <(processes dealfs-mounter) && [ ${#all[@]} = 2 ]; }
 ok 'there are two' wait_for 10 two_mounters
 kill -9 "${all[@]}"
@@ -155,22 +163,12 @@ ok 'a mount outlives its mounter' serves
 ok 'another mounter takes the same socket' mounter
 one_line 'which refuses a second mount' 'a dealfs mount is there' up ",state=$tmp/user/second"
 ok 'and unmounts the first one for its user' down
-ok 'it is gone' gone
-ok 'its processes end' wait_for 20 no_client
-ok 'again' up
-mapfile -t all < <(processes dealfs-mounter)
-kill -9 "${all[@]}"
-wait "$mounter"
+again_and_kill_mounter
 one_line 'without a mounter nothing is unmounted, and this is reported' 'dealfs-mounter has not unmounted it' down
 ok 'the mount still serves' serves
 ok 'the next mounter' mounter
 ok 'unmounts it' down
-ok 'it is gone' gone
-ok 'its processes end' wait_for 20 no_client
-ok 'again' up
-mapfile -t all < <(processes dealfs-mounter)
-kill -9 "${all[@]}"
-wait "$mounter"
+again_and_kill_mounter
 ok 'another mounter' mounter
 mapfile -t all < <(of_client)
 kill -STOP "${all[@]}"
