@@ -90,14 +90,8 @@ static int clean_all(struct clean *clean)
 
 static int clean_command(int argc, char **argv)
 {
-#define AT(member) .place = offsetof(struct clean, member)
-    static const struct command_option options[] = {
-        {"older", 0, OPTION_TIME, AT(older)},   {"dry-run", 'n', OPTION_FLAG, AT(dry_run)},
-        {"caches", 0, OPTION_FLAG, AT(caches)}, {"ssd", 0, OPTION_TEXT, AT(ssd)},
-        {"yes", 'y', OPTION_FLAG, AT(yes)},     {0},
-    };
     struct clean clean = {.older = UINT64_MAX};
-    int status = command_options(&command_clean, options, &clean, argc, argv);
+    int status = command_options(&command_clean, &clean, argc, argv);
     if (status)
         return status;
     clean.aged = clean.older != UINT64_MAX;
@@ -107,15 +101,22 @@ static int clean_command(int argc, char **argv)
     return clean_all(&clean);
 }
 
+#define AT(member) .place = offsetof(struct clean, member)
+static const struct command_option clean_options[] = {
+    {"dry-run", 'n', OPTION_FLAG, NULL, "only show what would be removed", AT(dry_run)},
+    {"caches", 0, OPTION_FLAG, NULL,
+     "also remove the caches of unmounted datasets: state directories, and their shards on SSDs", AT(caches)},
+    {"ssd", 0, OPTION_TEXT, "DIR", "also remove shards in DIR, even those without a state directory", AT(ssd)},
+    {"older", 0, OPTION_TIME, "TIME",
+     "only caches that were not used for TIME (7d, 12h); without --ssd it implies --caches", AT(older)},
+    {"yes", 'y', OPTION_FLAG, NULL, "do not ask", AT(yes)},
+    {0},
+};
+
 const struct command command_clean = {
     .name = "clean",
     .arguments = "[-n] [-y] [--caches] [--ssd DIR] [--older TIME]",
     .summary = "remove leftovers of mounts that have ended",
-    .help =
-        "  -n, --dry-run   only show what would be removed\n"
-        "  --caches        also remove the caches of unmounted datasets: state directories, and their shards on SSDs\n"
-        "  --ssd DIR       also remove shards in DIR, even those without a state directory\n"
-        "  --older TIME    only caches that were not used for TIME (7d, 12h); without --ssd it implies --caches\n"
-        "  -y, --yes       do not ask\n",
+    .options = clean_options,
     .run = clean_command,
 };

@@ -74,8 +74,7 @@ static int doctor_examine(const char *ssd)
 
 static int doctor_command(int argc, char **argv)
 {
-    static const struct command_option none[] = {{0}};
-    int status = command_options(&command_doctor, none, NULL, argc, argv);
+    int status = command_options(&command_doctor, NULL, argc, argv);
     if (status)
         return status;
     if (argc - optind > 1)
@@ -87,7 +86,7 @@ const struct command command_doctor = {
     .name = "doctor",
     .arguments = "[SSD-DIRECTORY]",
     .summary = "check whether this machine can run dealfs",
-    .help = "  SSD-DIRECTORY is also checked, as a place for the SSD tier.\n  The exit status is 1 when there is a "
-            "problem.\n",
+    .help = "SSD-DIRECTORY is also checked, as a place for the SSD tier.\n"
+            "The exit status is 1 when there is a problem.\n",
     .run = doctor_command,
 };

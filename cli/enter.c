@@ -50,6 +50,5 @@ const struct command command_enter = {
     .name = "enter",
     .arguments = "MOUNTPOINT -- COMMAND…",
     .summary = "run a command in the namespace of a `dealfs run`",
-    .help = "",
     .run = enter_command,
 };

@@ -153,17 +153,7 @@ static int parse_format(const char *text, struct containers_wish *wish)
 
 static int parse_options(int argc, char **argv, struct index_request *r)
 {
-#define AT(member) .place = offsetof(struct index_request, member)
-    static const struct command_option options[] = {
-        {"under", 0, OPTION_TEXT, AT(under)},
-        {"match", 0, OPTION_TEXT, AT(wish.files.match)},
-        {"format", 0, OPTION_TEXT, AT(format)},
-        {"skip-broken", 0, OPTION_FLAG, AT(wish.skip_broken)},
-        {"jobs", 'j', OPTION_NUMBER, AT(jobs), .most = CONTAINER_JOBS},
-        {"output", 'o', OPTION_TEXT, AT(output)},
-        {0},
-    };
-    int status = command_options(&command_index, options, r, argc, argv);
+    int status = command_options(&command_index, r, argc, argv);
     if (!status && r->format)
         status = parse_format(r->format, &r->wish);
     if (status)
@@ -191,15 +181,25 @@ static int index_command(int argc, char **argv)
     return index_live(&request, &live);
 }
 
+#define AT(member) .place = offsetof(struct index_request, member)
+static const struct command_option index_options[] = {
+    {"under", 0, OPTION_TEXT, "DIR", "only files below this directory of the mount (all)", AT(under)},
+    {"match", 0, OPTION_TEXT, "GLOB", "only files whose name (with a slash in GLOB: whose path) matches (all)",
+     AT(wish.files.match)},
+    {"format", 0, OPTION_TEXT, "F", "tar, tfrecord, lines, npy or fixed=BYTES; default: by the content of each file",
+     AT(format)},
+    {"skip-broken", 0, OPTION_FLAG, NULL, "leave broken containers out; default: fail", AT(wish.skip_broken)},
+    {"output", 'o', OPTION_TEXT, "FILE", "write the list as text to FILE (-: stdout) instead of uploading it",
+     AT(output)},
+    {"jobs", 'j', OPTION_NUMBER, "N", "containers parsed concurrently (4, and 8 per other node)", AT(jobs),
+     .most = CONTAINER_JOBS},
+    {0},
+};
+
 const struct command command_index = {
     .name = "index",
     .arguments = "[OPTIONS] MOUNTPOINT NAME | [OPTIONS] --output FILE MOUNTPOINT",
     .summary = "make a record list of containers: tar, TFRecord, lines, arrays",
-    .help = "  --under DIR         only files below this directory of the mount (all)\n"
-            "  --match GLOB        only files whose name (with a slash in GLOB: whose path) matches (all)\n"
-            "  --format F          tar, tfrecord, lines, npy or fixed=BYTES; default: by the content of each file\n"
-            "  --skip-broken       leave broken containers out; default: fail\n"
-            "  -o, --output FILE   write the list as text to FILE (-: stdout) instead of uploading it\n"
-            "  -j, --jobs N        containers parsed concurrently (4, and 8 per other node)\n",
+    .options = index_options,
     .run = index_command,
 };

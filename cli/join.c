@@ -19,32 +19,36 @@ static int join_world(const char *mountpoint, const struct world_wish *wish)
     return command_fail("%s", command_why(&why, error));
 }
 
+struct join_line {
+    uint64_t nodes, groups; /* 0: not given */
+};
+
 static int join_command(int argc, char **argv)
 {
-    enum { NODES, GROUPS };
-    uint64_t number[2] = {0};
-    static const struct command_option options[] = {
-        {"nodes", 'n', OPTION_NUMBER, .place = NODES * sizeof *number, .most = NODES_MOST},
-        {"groups", 'g', OPTION_NUMBER, .place = GROUPS * sizeof *number, .most = NODES_MOST},
-        {0},
-    };
-    int status = command_options(&command_join, options, number, argc, argv);
+    struct join_line line = {0};
+    int status = command_options(&command_join, &line, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)
         return command_usage(&command_join, "one MOUNTPOINT is needed");
-    return join_world(argv[optind], &(struct world_wish){(unsigned)number[NODES], (unsigned)number[GROUPS]});
+    return join_world(argv[optind], &(struct world_wish){(unsigned)line.nodes, (unsigned)line.groups});
 }
+
+#define AT(member) .place = offsetof(struct join_line, member)
+static const struct command_option join_options[] = {
+    {"nodes", 0, OPTION_NUMBER, "N", "fail unless the world has N nodes (any)", AT(nodes), .most = NODES_MOST},
+    {"groups", 0, OPTION_NUMBER, "G",
+     "split the world into G groups that each cache the whole dataset (the mounts' groups=, or 1)", AT(groups),
+     .most = NODES_MOST},
+    {0},
+};
 
 const struct command command_join = {
     .name = "join",
     .arguments = "[--nodes N] [--groups G] MOUNTPOINT",
     .summary = "under mpirun: form a world of the mounts of several nodes",
-    .help =
-        "  --nodes N   fail unless the world has N nodes (any)\n"
-        "  --groups G  split the world into G groups that each cache the whole dataset (the mounts' groups=, or 1)\n"
-        "\n"
-        "`mpirun -n 4 … dealfs join MOUNTPOINT` starts one process per node. The command runs until the world "
-        "ends; the mounts stay.\n",
+    .options = join_options,
+    .help = "`mpirun -n 4 … dealfs join MOUNTPOINT` starts one process per node. The command runs until the world "
+            "ends; the mounts stay.\n",
     .run = join_command,
 };

@@ -26,7 +26,7 @@ static int check_options(const struct launch_line *line)
     struct mount_options o;
     int status = COMMAND_DONE;
     options_init(&o);
-    if (options_parse(&o, line->options.data ? line->options.data : "", &why) || options_check(&o, &why))
+    if (options_take(&o, &line->options, &why))
         status = command_bad_value(&why);
     else if (o.owner || o.nodes || o.wait_join)
         status = command_usage(&command_launch, "option %s: `launch` decides this itself",
@@ -39,14 +39,7 @@ static int check_options(const struct launch_line *line)
 
 static int parse_options(struct launch_line *line, int argc, char **argv)
 {
-#define AT(member) .place = offsetof(struct launch_line, member)
-    static const struct command_option options[] = {
-        {"", 'o', OPTION_LIST, AT(options)},        {"hosts", 0, OPTION_TEXT, AT(hosts)},
-        {"hostfile", 0, OPTION_TEXT, AT(hostfile)}, {"stage", 0, OPTION_FLAG, AT(wish.stage)},
-        {"once", 0, OPTION_FLAG, AT(wish.once)},    {"grace", 0, OPTION_TIME, AT(grace)},
-        {"agent", 0, OPTION_FLAG, AT(agent)},       {0},
-    };
-    int status = command_options(&command_launch, options, line, argc, argv);
+    int status = command_options(&command_launch, line, argc, argv);
     if (status)
         return status;
     if (line->grace / SECOND > GRACE_MOST)
@@ -98,20 +91,30 @@ static int launch_command(int argc, char **argv)
     return status;
 }
 
+#define AT(member) .place = offsetof(struct launch_line, member)
+static const struct command_option launch_options[] = {
+    {"", 'o', OPTION_LIST, "OPTION,…", "as for `dealfs mount`", AT(options)},
+    {"stage", 0, OPTION_FLAG, NULL, "fill the caches before the command starts", AT(wish.stage)},
+    {"once", 0, OPTION_FLAG, NULL, "run the command on the first node only (default: once per node)", AT(wish.once)},
+    {"hosts", 0, OPTION_TEXT, "A,B,…", "the nodes, reached by ssh (default: those of the Slurm job, else this machine)",
+     AT(hosts)},
+    {"hostfile", 0, OPTION_TEXT, "FILE", "the same, one host per line", AT(hostfile)},
+    {"grace", 0, OPTION_TIME, "TIME", "how long the command may take to end after SIGTERM (20s)", AT(grace)},
+    {"agent", 0, OPTION_FLAG, AT(agent)},
+    {0},
+};
+
 const struct command command_launch = {
     .name = "launch",
     .arguments = "[-o OPTION,…] [--stage] [--once] [--grace TIME] [--hosts A,B,… | --hostfile FILE] SOURCE MOUNTPOINT "
                  "-- COMMAND…",
     .summary = "mount on every node of a job, run a command there, unmount",
-    .help = "  -o OPTION,…      as for `dealfs mount`\n"
-            "  --stage          fill the caches before the command starts\n"
-            "  --once           run the command on the first node only (default: once per node)\n"
-            "  --hosts A,B,…    the nodes, reached by ssh (default: those of the Slurm job, else this machine)\n"
-            "  --hostfile FILE  the same, one host per line\n"
-            "  --grace TIME     how long the command may take to end after SIGTERM (20s)\n"
-            "\nThe command gets the variables NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT and DEALFS_MOUNT (its\n"
+    .options = launch_options,
+    .help = "The command gets the variables NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT and DEALFS_MOUNT (its\n"
             "mountpoint). If it fails on one node, it is ended on the others, and `launch` exits with its status.\n"
-            "\nExample: dealfs launch --stage /data /mnt/data -- python train.py /mnt/data\n",
+            "\n"
+            "Example: dealfs launch --stage /data /mnt/data -- python train.py /mnt/data\n",
     .runs_another = true,
+    .refuse = options_refuse,
     .run = launch_command,
 };

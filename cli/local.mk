@@ -29,6 +29,7 @@ cli_libcli_a_SOURCES = \
 	cli/index-records.c \
 	cli/join.c \
 	cli/lab/commands.c \
+	cli/lab/commands.h \
 	cli/launch.c \
 	cli/launch/agent-tasks.c \
 	cli/launch/agent-tasks.h \
@@ -87,6 +88,7 @@ cli_libcli_a_SOURCES = \
 	cli/mount/leavings.h \
 	cli/mount/limits.c \
 	cli/mount/limits.h \
+	cli/mount/mount-options-check.c \
 	cli/mount/mount-options.c \
 	cli/mount/mount-options.h \
 	cli/mount/mounts.c \

@@ -4,7 +4,7 @@
  *   dealfs COMMAND …                 a line of the table
  *   dealfs SOURCE MOUNTPOINT -o …    as mount(8)'s generic helper calls a FUSE file system: `mount`
  *   mount.fuse.dealfs, umount.fuse.dealfs    links to it, for mount(8) and umount(8) */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 #include "fs/base/version.h"
 
 #include <errno.h>
@@ -85,16 +85,7 @@ static int print_help(bool all)
 
 static int print_command_help(const struct command *c)
 {
-    CLEANUP_STR struct str keys = STR_INIT;
-    printf("usage: dealfs %s %s\n"
-           "\n"
-           "%s\n",
-           c->name, c->arguments, c->summary);
-    if (c->keys)
-        keys_add_help(c->keys, &keys);
-    if (c->help[0] || keys.length)
-        printf("\n%s%s%s", keys.length ? keys.data : "", c->help,
-               c->help[0] && c->help[strlen(c->help) - 1] != '\n' ? "\n" : "");
+    command_print_help(c);
     return COMMAND_DONE;
 }
 

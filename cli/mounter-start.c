@@ -1,5 +1,5 @@
 /* dealfs mounter: checks the arguments, and executes dealfs-mounter, which mounts for processes without privileges. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 #include "cli/base/place.h"
 #include "cli/mount/split.h"
 #include "fs/base/cleanup.h"
@@ -76,44 +76,52 @@ static int become_mounter(const struct mount_options *o, const struct owner *own
     return command_fail("start %s: %s", program, strerror(errno));
 }
 
-static int parse_and_become(struct mount_options *o, struct owner *owner, int argc, char **argv)
+struct mounter_line {
+    struct mount_options options;
+    struct owner owner;
+    struct str given;
+};
+
+static int parse_and_become(struct mounter_line *line, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    int option;
-    opterr = 0;
-    while ((option = getopt(argc, argv, ":o:")) != -1) {
-        if (option != 'o')
-            return command_usage(&command_mounter, "option -%c: %s", optopt,
-                                 option == ':' ? "needs a value" : "unknown option");
-        if (parse_list(o, optarg, &why))
-            return command_bad_value(&why);
-    }
+    int status = command_options(&command_mounter, line, argc, argv);
+    if (status)
+        return status;
+    if (line->given.length > 0 && parse_list(&line->options, line->given.data, &why))
+        return command_bad_value(&why);
     if (argc - optind != 3)
         return command_usage(&command_mounter, "a SOCKET, a USER and a MOUNTPOINT are needed");
     if (geteuid() != 0)
         return command_fail("mounter: only root may mount for other users");
-    int error = find_user(argv[optind + 1], owner, &why);
-    if (!error && owner->uid == 0)
+    int error = find_user(argv[optind + 1], &line->owner, &why);
+    if (!error && line->owner.uid == 0)
         return command_fail("user %s: has root's rights already; give an ordinary user", argv[optind + 1]);
     return error ? command_fail("%s", command_why(&why, error))
-                 : become_mounter(o, owner, argv[optind], argv[optind + 2]);
+                 : become_mounter(&line->options, &line->owner, argv[optind], argv[optind + 2]);
 }
 
 static int mounter_command(int argc, char **argv)
 {
-    struct mount_options options;
-    struct owner owner = {0};
-    options_init(&options);
-    int status = parse_and_become(&options, &owner, argc, argv);
-    owner_fini(&owner);
-    options_fini(&options);
+    struct mounter_line line = {0};
+    options_init(&line.options);
+    int status = parse_and_become(&line, argc, argv);
+    owner_fini(&line.owner);
+    options_fini(&line.options);
+    str_fini(&line.given);
     return status;
 }
+
+static const struct command_option mounter_options[] = {
+    {"", 'o', OPTION_LIST, .place = offsetof(struct mounter_line, given)},
+    {0},
+};
 
 const struct command command_mounter = {
     .name = "mounter",
     .arguments = "[-o OPTION,…] SOCKET USER[:GROUP] MOUNTPOINT",
     .summary = "mount for processes of USER in containers without privileges",
+    .options = mounter_options,
     .help = "  -o allow_other      also let other users read (default: no)\n"
             "  -o noexec           do not allow execution of files (default: no)\n"
             "  -o ram=SIZE         limit of the RAM tier's tmpfs; 0: none, /dev/shm is used (default: all memory)\n"

@@ -122,7 +122,7 @@ const struct command command_plan = {
     .name = "plan",
     .arguments = "MOUNTPOINT epoch=E ranks=R batch=B [KEY=VALUE...]",
     .summary = "deal an epoch's order to the ranks",
-    .help = "\nExcept for order=, the first of several values is the default. An order=u32, u64 or text is read from "
+    .help = "Except for order=, the first of several values is the default. An order=u32, u64 or text is read from "
             "stdin.\n",
     .keys = plan_keys,
     .run = plan_command,

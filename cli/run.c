@@ -1,7 +1,7 @@
 /* dealfs run: a mount for one program, in its own namespaces; without root and fusermount3, and nothing is left
  * afterwards. */
-#include "cli/base/command.h"
 #include "cli/base/interrupt.h"
+#include "cli/base/options.h"
 #include "cli/mount/limits.h"
 #include "cli/mount/namespace.h"
 #include "cli/mount/start.h"
@@ -103,19 +103,16 @@ static int mount_and_run(struct start *s, char **command)
 static int parse_and_run(struct start *s, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    int option, ours = argc;
+    struct command command = command_run;
+    int ours = argc;
     for (int i = argc - 1; i > 0; i--)
         if (strcmp(argv[i], "--") == 0)
             ours = i;
-    opterr = 0;
-    while ((option = getopt(ours, argv, ours < argc ? ":o:" : "+:o:")) != -1) {
-        if (option != 'o')
-            return command_usage(&command_run, "option -%c: %s", optopt,
-                                 option == ':' ? "needs a value" : "unknown option");
-        if (options_parse(&s->options, optarg, &why))
-            return command_bad_value(&why);
-    }
-    if (options_check(&s->options, &why))
+    command.runs_another = ours == argc;
+    int status = command_options(&command, s, ours, argv);
+    if (status)
+        return status;
+    if (options_take(&s->options, &s->given, &why))
         return command_bad_value(&why);
     int first = ours < argc ? ours + 1 : optind + 2;
     if (optind + 2 > ours || (ours < argc && optind + 2 != ours) || first >= argc)
@@ -136,13 +133,18 @@ static int run_command(int argc, char **argv)
     return status;
 }
 
+static const struct command_option run_options[] = {
+    {"", 'o', OPTION_LIST, "OPTION,…", "as for `dealfs mount`", .place = offsetof(struct start, given)},
+    {0},
+};
+
 const struct command command_run = {
     .name = "run",
     .arguments = "[-o OPTION,…] SOURCE MOUNTPOINT -- COMMAND…",
     .summary = "mount in a private namespace, run a command there, unmount",
-    .help = "  -o OPTION,…  as for `dealfs mount`\n"
-            "\n"
-            "Needs neither root nor fusermount3, but user namespaces and access to /dev/fuse.\n"
+    .options = run_options,
+    .help = "Needs neither root nor fusermount3, but user namespaces and access to /dev/fuse.\n"
             "The exit status is that of the command: 128 + N if signal N ended it, 127 if it was not found.\n",
+    .refuse = options_refuse,
     .run = run_command,
 };

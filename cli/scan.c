@@ -70,6 +70,5 @@ const struct command command_scan = {
     .name = "scan",
     .arguments = "STATE FILE",
     .summary = "", /* hidden */
-    .help = "",
     .run = scan_command,
 };

@@ -80,10 +80,9 @@ static int log_show(const struct live *live, bool follow)
 
 static int log_command(int argc, char **argv)
 {
-    static const struct command_option options[] = {{"follow", 'f', OPTION_FLAG, .place = 0}, {0}};
     bool follow = false;
     CLEANUP_LIVE struct live live = {0};
-    int status = command_options(&command_log, options, &follow, argc, argv);
+    int status = command_options(&command_log, &follow, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)
@@ -95,10 +94,15 @@ static int log_command(int argc, char **argv)
     return log_show(&live, follow);
 }
 
+static const struct command_option log_options[] = {
+    {"follow", 'f', OPTION_FLAG, NULL, "also print what is added, until the mount ends or Ctrl-C", .place = 0},
+    {0},
+};
+
 const struct command command_log = {
     .name = "log",
     .arguments = "[-f | --follow] MOUNTPOINT",
     .summary = "print the log of a mount",
-    .help = "  -f, --follow   also print what is added, until the mount ends or Ctrl-C\n",
+    .options = log_options,
     .run = log_command,
 };

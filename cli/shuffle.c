@@ -152,10 +152,9 @@ static int shuffle_live(struct shuffle *x, bool wait)
 
 static int shuffle_with(const struct command *command, int argc, char **argv)
 {
-    static const struct command_option options[] = {{"wait", 0, OPTION_FLAG, .place = 0}, {0}};
     struct shuffle x = {.command = command, .line = STR_INIT};
     bool wait = false;
-    int status = command_options(command, options, &wait, argc, argv);
+    int status = command_options(command, &wait, argc, argv);
     if (status)
         return status;
     if (argc - optind < 2)
@@ -181,13 +180,16 @@ static int shuffle_command(int argc, char **argv)
     return shuffle_with(&command_shuffle, argc, argv);
 }
 
-#define WAIT_HELP "  --wait                            wait until all samples have moved; shows progress\n"
+static const struct command_option shuffle_options[] = {
+    {"wait", 0, OPTION_FLAG, NULL, "wait until all samples have moved; shows progress", .place = 0},
+    {0},
+};
 
 const struct command command_exchange = {
     .name = "exchange",
     .arguments = "[--wait] MOUNTPOINT epoch=E fraction=Q [seed=S]",
     .summary = "move a part of each node's samples to other nodes",
-    .help = WAIT_HELP,
+    .options = shuffle_options,
     .keys = exchange_keys,
     .run = exchange_command,
 };
@@ -196,7 +198,7 @@ const struct command command_shuffle = {
     .name = "shuffle",
     .arguments = "[--wait] MOUNTPOINT seed=S",
     .summary = "move all samples to random nodes",
-    .help = WAIT_HELP,
+    .options = shuffle_options,
     .keys = shuffle_keys,
     .run = shuffle_command,
 };

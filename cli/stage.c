@@ -184,13 +184,7 @@ static void add_choice(struct str *choice, const char *key, const char *value)
 /* The value of `plan` has the format of plan file names: pairs separated by commas. */
 static int parse_options(int argc, char **argv, struct stage_view *stage)
 {
-#define AT(member) .place = offsetof(struct stage_view, member)
-    static const struct command_option options[] = {
-        {"under", 0, OPTION_TEXT, AT(under)},     {"match", 0, OPTION_TEXT, AT(match)},
-        {"samples", 0, OPTION_TEXT, AT(samples)}, {"plan", 0, OPTION_LIST, AT(plan)},
-        {"stop", 0, OPTION_FLAG, AT(stop)},       {0},
-    };
-    int status = command_options(&command_stage, options, stage, argc, argv);
+    int status = command_options(&command_stage, stage, argc, argv);
     if (!status && stage->plan.length && !strchr(stage->plan.data, '='))
         status = command_usage(&command_stage, "--plan %s: not of the form KEY=VALUE,...", stage->plan.data);
     if (!status && argc - optind != 1)
@@ -218,15 +212,22 @@ static int stage_command(int argc, char **argv)
     return status;
 }
 
+#define AT(member) .place = offsetof(struct stage_view, member)
+static const struct command_option stage_options[] = {
+    {"under", 0, OPTION_TEXT, "DIR", "only files below this directory of the mount; default: all files", AT(under)},
+    {"match", 0, OPTION_TEXT, "GLOB", "only files whose name (with a slash in GLOB: whose path) matches", AT(match)},
+    {"samples", 0, OPTION_TEXT, "LIST", "only files of this sample list, in its order; default: all", AT(samples)},
+    {"plan", 0, OPTION_LIST, "KEY=VALUE,...", "the files of this plan, in the order of its steps", AT(plan)},
+    {"stop", 0, OPTION_FLAG, NULL, "stop staging on all nodes of the world", AT(stop)},
+    {0},
+};
+
 const struct command command_stage = {
     .name = "stage",
     .arguments = "[OPTIONS] MOUNTPOINT",
     .summary = "fill the shards of a mount, and of its world, from the source now",
-    .help = "  --under DIR        only files below this directory of the mount; default: all files\n"
-            "  --match GLOB       only files whose name (with a slash in GLOB: whose path) matches\n"
-            "  --samples LIST     only files of this sample list, in its order; default: all\n"
-            "  --plan KEY=VALUE,...  the files of this plan, in the order of its steps, so that training can start\n"
-            "                     meanwhile; needs epoch=, ranks= and batch= at least: see dealfs-plan(1)\n"
-            "  --stop             stop staging on all nodes of the world\n",
+    .options = stage_options,
+    .help =
+        "With --plan, training can start meanwhile. It needs epoch=, ranks= and batch= at least: see dealfs-plan(1).\n",
     .run = stage_command,
 };

@@ -1,5 +1,5 @@
 /* `dealfs status`: shows what a mount is, what it has cached, and where reads were answered from. */
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 
 #include "cli/live/client.h"
 #include "cli/live/reports.h"
@@ -14,8 +14,7 @@
 
 struct status_show {
     bool json;
-    bool epochs; /* show reports of epochs instead */
-    struct reports_wish wish;
+    struct option_latest epoch; /* if given, show reports of epochs instead */
     int shown;
     int status; /* the worst so far */
 };
@@ -108,7 +107,8 @@ static int get_reports(const struct status_show *show, const struct live *live, 
 {
     CLEANUP_STR struct str text = STR_INIT;
     int error = live->control ? client_file(live, "epochs", &text) : -ENOENT;
-    return error ? error : reports_select(&text, &show->wish, reports);
+    return error ? error
+                 : reports_select(&text, &(struct reports_wish){show->epoch.latest, show->epoch.number}, reports);
 }
 
 static int show_epochs_of(struct status_show *show, const char *mountpoint)
@@ -122,10 +122,10 @@ static int show_epochs_of(struct status_show *show, const char *mountpoint)
         command_fail("%s: %s", mountpoint, strerror(-count));
     else if (count > 0 || show->json)
         print_reports(show, &live, &reports, false);
-    else if (show->wish.latest)
+    else if (show->epoch.latest)
         command_fail("%s: no list of a plan was requested with feed=yes yet", mountpoint);
     else
-        command_fail("%s: there is no report of epoch %" PRIu64, mountpoint, show->wish.epoch);
+        command_fail("%s: there is no report of epoch %" PRIu64, mountpoint, show->epoch.number);
     return count < 0 || (count == 0 && !show->json) ? COMMAND_FAILED : show->status;
 }
 
@@ -154,13 +154,13 @@ static int show_each(void *user, const struct live *live)
 
 static int show_all(struct status_show *show)
 {
-    int error = live_each(show->epochs ? show_epochs_each : show_each, show);
+    int error = live_each(show->epoch.given ? show_epochs_each : show_each, show);
     if (error)
         return command_fail("list the mounts: %s", strerror(-error));
     if (show->json)
         printf("%s]\n", show->shown > 0 ? "" : "[");
     else if (show->shown == 0)
-        command_note(stderr, show->epochs ? "no mount has such a report" : "no mount is up");
+        command_note(stderr, show->epoch.given ? "no mount has such a report" : "no mount is up");
     return show->status;
 }
 
@@ -181,45 +181,33 @@ static int show_one(struct status_show *show, const char *mountpoint)
     return show->status;
 }
 
-/* `--epoch=N`, `--epoch N` or `--epoch`: a mountpoint that consists of digits must be given with a path. */
-static int take_epoch(struct status_show *show, int argc, char **argv)
-{
-    const char *text = optarg;
-    if (!text && optind < argc && argv[optind][0] && strspn(argv[optind], "0123456789") == strlen(argv[optind]))
-        text = argv[optind++];
-    show->epochs = true;
-    show->wish.latest = !text;
-    return text ? number_parse(text, 0, UINT64_MAX, &show->wish.epoch) : 0;
-}
-
 static int status_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"epoch", optional_argument, NULL, 'e'}, {0}};
     struct status_show show = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, ":j", options, NULL)) != -1) {
-        if (option == 'j')
-            show.json = true;
-        else if (option != 'e')
-            return command_bad_option(&command_status, option, argv);
-        else if (take_epoch(&show, argc, argv))
-            return command_usage(&command_status, "--epoch takes the number of an epoch");
-    }
+    int status = command_options(&command_status, &show, argc, argv);
+    if (status)
+        return status;
     if (argc - optind > 1)
         return command_usage(&command_status, "more than one MOUNTPOINT");
     if (argc == optind)
         return show_all(&show);
-    return show.epochs ? show_epochs_of(&show, argv[optind]) : show_one(&show, argv[optind]);
+    return show.epoch.given ? show_epochs_of(&show, argv[optind]) : show_one(&show, argv[optind]);
 }
+
+#define AT(member) .place = offsetof(struct status_show, member)
+static const struct command_option status_options[] = {
+    {"json", 0, OPTION_FLAG, NULL, "the status as JSON; without MOUNTPOINT, a list of all mounts", AT(json)},
+    {"epoch", 0, OPTION_LATEST, "[N]", "coverage of the lists of epoch N, default the latest (of plans with feed=yes)",
+     AT(epoch)},
+    {0},
+};
 
 const struct command command_status = {
     .name = "status",
     .arguments = "[--json] [--epoch [N]] [MOUNTPOINT]",
     .summary = "show the state of mounts: health, caches, where reads were answered",
-    .help = "  --json        the status as JSON; without MOUNTPOINT, a list of all mounts\n"
-            "  --epoch [N]   coverage of the lists of epoch N, default the latest (of plans with feed=yes)\n"
-            "  Exit status: 0 good; 3 degraded now or within the hour, or (--epoch) samples were left unread;\n"
-            "  4 fault: reads fail or wait, a tier or the source is lost, or the mount does not answer.\n",
+    .options = status_options,
+    .help = "Exit status: 0 good; 3 degraded now or within the hour, or (--epoch) samples were left unread;\n"
+            "4 fault: reads fail or wait, a tier or the source is lost, or the mount does not answer.\n",
     .run = status_command,
 };

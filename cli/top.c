@@ -333,12 +333,9 @@ static int top_of(struct top *t)
 
 static int top_command(int argc, char **argv)
 {
-    static const struct command_option options[] = {{"once", 0, OPTION_FLAG, .place = offsetof(struct top, once)},
-                                                    {"json", 0, OPTION_FLAG, .place = offsetof(struct top, json)},
-                                                    {0}};
     struct top t = {.look = {.fd = -1}};
     CLEANUP_LIVE struct live live = {0};
-    int status = command_options(&command_top, options, &t, argc, argv);
+    int status = command_options(&command_top, &t, argc, argv);
     if (status)
         return status;
     if (argc - optind > 1)
@@ -351,12 +348,18 @@ static int top_command(int argc, char **argv)
     return top_of(&t);
 }
 
+#define AT(member) .place = offsetof(struct top, member)
+static const struct command_option top_options[] = {
+    {"once", 0, OPTION_FLAG, NULL, "show it once, after a second, and end", AT(once)},
+    {"json", 0, OPTION_FLAG, NULL, "a list of objects instead of lines, one list per second", AT(json)},
+    {0},
+};
+
 const struct command command_top = {
     .name = "top",
     .arguments = "[--once] [--json] [MOUNTPOINT]",
     .summary = "show live what nodes and ranks read and wait for",
-    .help = "  --once   show it once, after a second, and end\n"
-            "  --json   a list of objects instead of lines, one list per second\n"
-            "  On a terminal: s sorts by another column, r by name again, q quits.\n",
+    .options = top_options,
+    .help = "On a terminal: s sorts by another column, r by name again, q quits.\n",
     .run = top_command,
 };

@@ -61,18 +61,19 @@ static int umount_path(const char *mountpoint, bool lazy, bool world)
     return status;
 }
 
+struct umount_wish {
+    bool lazy, world;
+};
+
 static int umount_command(int argc, char **argv)
 {
-    enum { LAZY, WORLD };
-    static const struct command_option options[] = {
-        {"lazy", 'l', OPTION_FLAG, .place = LAZY}, {"world", 0, OPTION_FLAG, .place = WORLD}, {0}};
-    bool given[2] = {false};
-    int status = command_options(&command_umount, options, given, argc, argv);
+    struct umount_wish wish = {0};
+    int status = command_options(&command_umount, &wish, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)
         return command_usage(&command_umount, "one MOUNTPOINT is needed");
-    return umount_path(argv[optind], given[LAZY], given[WORLD]);
+    return umount_path(argv[optind], wish.lazy, wish.world);
 }
 
 /* Called by umount(8): MOUNTPOINT [-nflvr] [-N namespace] [-t type]. It must not call umount(8) again. */
@@ -91,11 +92,18 @@ int command_umount_helper(int argc, char **argv)
     return umount_path(argv[optind], lazy, false);
 }
 
+static const struct command_option umount_options[] = {
+    {"lazy", 'l', OPTION_FLAG, NULL, "unmount even if processes use the mount; they keep it until they leave",
+     .place = offsetof(struct umount_wish, lazy)},
+    {"world", 0, OPTION_FLAG, NULL, "unmount on all nodes of its world (lazily on the others)",
+     .place = offsetof(struct umount_wish, world)},
+    {0},
+};
+
 const struct command command_umount = {
     .name = "umount",
     .arguments = "[--lazy] [--world] MOUNTPOINT",
     .summary = "unmount, and free the RAM of the cache",
-    .help = "  -l, --lazy  unmount even if processes use the mount; they keep it until they leave\n"
-            "  --world     unmount on all nodes of its world (lazily on the others)\n",
+    .options = umount_options,
     .run = umount_command,
 };

@@ -118,10 +118,9 @@ static int verify_live(struct live *live, int jobs)
 
 static int verify_command(int argc, char **argv)
 {
-    static const struct command_option options[] = {{"jobs", 'j', OPTION_NUMBER, .most = JOBS_MOST}, {0}};
     uint64_t jobs = JOBS_DEFAULT;
     CLEANUP_LIVE struct live live = {0};
-    int status = command_options(&command_verify, options, &jobs, argc, argv);
+    int status = command_options(&command_verify, &jobs, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)
@@ -131,10 +130,15 @@ static int verify_command(int argc, char **argv)
     return verify_live(&live, (int)jobs);
 }
 
+static const struct command_option verify_options[] = {
+    {"jobs", 'j', OPTION_NUMBER, "N", "files compared concurrently (4)", .most = JOBS_MOST},
+    {0},
+};
+
 const struct command command_verify = {
     .name = "verify",
     .arguments = "[--jobs N] MOUNTPOINT",
     .summary = "compare every byte of a mount with its source",
-    .help = "  -j, --jobs N   files compared concurrently (4)\n",
+    .options = verify_options,
     .run = verify_command,
 };

@@ -74,13 +74,8 @@ static int wait_for(const struct wait_wish *wanted)
 
 static int wait_command(int argc, char **argv)
 {
-    static const struct command_option options[] = {
-        {"nodes", 'n', OPTION_NUMBER, .place = offsetof(struct wait_wish, nodes), .most = UINT32_MAX},
-        {"timeout", 't', OPTION_TIME, .place = offsetof(struct wait_wish, timeout)},
-        {0},
-    };
     struct wait_wish wanted = {.nodes = 1, .timeout = FOREVER};
-    int status = command_options(&command_wait, options, &wanted, argc, argv);
+    int status = command_options(&command_wait, &wanted, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)
@@ -89,11 +84,17 @@ static int wait_command(int argc, char **argv)
     return wait_for(&wanted);
 }
 
+#define AT(member) .place = offsetof(struct wait_wish, member)
+static const struct command_option wait_options[] = {
+    {"nodes", 0, OPTION_NUMBER, "N", "wait until N nodes have joined (1)", AT(nodes), .most = UINT32_MAX},
+    {"timeout", 0, OPTION_TIME, "TIME", "fail after TIME: 30 (seconds), 5m, 1h (unlimited)", AT(timeout)},
+    {0},
+};
+
 const struct command command_wait = {
     .name = "wait",
     .arguments = "[--nodes N] [--timeout TIME] MOUNTPOINT",
     .summary = "wait until a mount is live",
-    .help = "  --nodes N        wait until N nodes have joined (1)\n"
-            "  --timeout TIME   fail after TIME: 30 (seconds), 5m, 1h (unlimited)\n",
+    .options = wait_options,
     .run = wait_command,
 };

@@ -66,8 +66,8 @@ const struct command command_where = {
     .name = "where",
     .arguments = "MOUNTPOINT PATH...",
     .summary = "show the sample number, owner and tier of files",
-    .help = "  PATH is absolute in the mount or the source, or relative to them. One line per path:\n  sample, owner, "
-            "tier and path, separated by tabs; - means none. A path that is not in the dataset is also named\n  on "
-            "stderr, and the exit status is 1.\n",
+    .help = "PATH is absolute in the mount or the source, or relative to them. One line per path:\n"
+            "sample, owner, tier and path, separated by tabs; - means none. A path that is not in the dataset is also\n"
+            "named on stderr, and the exit status is 1.\n",
     .run = where_command,
 };

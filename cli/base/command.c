@@ -2,7 +2,6 @@
 #include "cli/base/command.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,12 +37,6 @@ int command_usage(const struct command *command, const char *format, ...)
     va_end(args);
     fprintf(stderr, "usage: dealfs %s %s\n", command->name, command->arguments);
     return COMMAND_USAGE;
-}
-
-int command_bad_option(const struct command *command, int option, char **argv)
-{
-    return command_usage(command, "option %s: %s", argv[optind - 1],
-                         option == ':' ? "its value is missing" : "unknown option");
 }
 
 int command_fail(const char *format, ...)

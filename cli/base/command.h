@@ -18,13 +18,18 @@ enum command_status {
     COMMAND_FAULT = 4,    /* only `status`: reads fail or wait now */
 };
 
+struct command_option;
 struct command {
     const char *name;
-    const char *arguments;  /* for the usage line: "[-f] [-o OPTIONS] SOURCE MOUNTPOINT" */
-    const char *summary;    /* for the list of commands: "mount a dataset"; "": it is not listed */
-    const char *help;       /* the options, one per line, indented by two spaces; "": none */
-    const struct key *keys; /* of its arguments KEY=VALUE, for its help; NULL: none */
-    bool runs_another;      /* its last arguments are a command: options end at its first other argument */
+    const char *arguments;                /* for the usage line: "[-f] [-o OPTIONS] SOURCE MOUNTPOINT" */
+    const char *summary;                  /* for the list of commands: "mount a dataset"; "": it is not listed */
+    const struct command_option *options; /* cli/base/options.h; NULL: none */
+    const struct command_option *others;  /* those of another form of the command; their help is the last; NULL: none */
+    const struct key *keys;               /* of its arguments KEY=VALUE; NULL: none */
+    void (*mount_options)(struct str *help); /* adds the help of `-o`; NULL: none */
+    const char *help;                        /* lines after the help of these; NULL: none */
+    bool runs_another; /* its last arguments are a command: options end at its first other argument */
+    int (*refuse)(const struct command *command, int argc, char **argv); /* an unknown `--option`; NULL: usual words */
     int (*run)(int argc, char **argv);
 };
 
@@ -56,8 +61,6 @@ extern const struct command command_scan; /* hidden */
 
 /* Prints `dealfs NAME: what is wrong` and the usage line on stderr. Returns COMMAND_USAGE. */
 int command_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same when getopt_long has returned '?' or ':'. */
-int command_bad_option(const struct command *command, int option, char **argv);
 /* Prints `dealfs: what, on what, why` on stderr. Returns COMMAND_FAILED. */
 int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for an option's value; `why` has the line. */

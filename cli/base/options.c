@@ -57,7 +57,16 @@ static bool numbers_parse(const char *text, double most, struct option_numbers *
     }
 }
 
-static int take_value(const struct command *command, const struct command_option *o, void *value)
+static bool latest_parse(int argc, char **argv, struct option_latest *value)
+{
+    const char *text = optarg;
+    if (!text && optind < argc && argv[optind][0] && strspn(argv[optind], "0123456789") == strlen(argv[optind]))
+        text = argv[optind++];
+    *value = (struct option_latest){.given = true, .latest = !text};
+    return !text || number_parse(text, 0, UINT64_MAX, &value->number) == 0;
+}
+
+static int take_value(const struct command *command, const struct command_option *o, void *value, int argc, char **argv)
 {
     switch (o->kind) {
     case OPTION_FLAG:
@@ -69,6 +78,8 @@ static int take_value(const struct command *command, const struct command_option
     case OPTION_LIST:
         str_addf(value, "%s%s", ((struct str *)value)->length ? "," : "", optarg);
         return COMMAND_DONE;
+    case OPTION_LATEST:
+        return latest_parse(argc, argv, value) ? COMMAND_DONE : command_usage(command, "--%s takes a number", o->name);
     case OPTION_TIME:
         if (duration_parse(optarg, value) == 0)
             return COMMAND_DONE;
@@ -103,27 +114,104 @@ static void convert_table(const struct command *command, const struct command_op
     letters = stpcpy(letters, command->runs_another ? "+:" : ":");
     for (const struct command_option *o = table; o->name; o++) {
         if (*o->name)
-            *names++ = (struct option){o->name, o->kind != OPTION_FLAG, NULL, ROW + (int)(o - table)};
+            *names++ = (struct option){o->name,
+                                       o->kind == OPTION_FLAG     ? no_argument
+                                       : o->kind == OPTION_LATEST ? optional_argument
+                                                                  : required_argument,
+                                       NULL, ROW + (int)(o - table)};
         if (o->letter)
             letters += sprintf(letters, o->kind == OPTION_FLAG ? "%c" : "%c:", o->letter);
     }
 }
 
-int command_options(const struct command *command, const struct command_option *table, void *values, int argc,
-                    char **argv)
+static int refuse_option(const struct command *command, bool unknown, int argc, char **argv)
 {
+    const char *word = argv[optind - 1];
+    if (unknown && command->refuse && strncmp(word, "--", 2) == 0)
+        return command->refuse(command, argc, argv);
+    return command_usage(command, "option %s: %s", word, unknown ? "unknown option" : "its value is missing");
+}
+
+int command_options(const struct command *command, void *values, int argc, char **argv)
+{
+    static const struct command_option none = {0};
+    const struct command_option *table = command->options ? command->options : &none;
     struct option names[OPTIONS_MOST + 1] = {0};
     char letters[3 * OPTIONS_MOST];
     int found, status = COMMAND_DONE;
     convert_table(command, table, names, letters);
     opterr = 0;
+    optind = 1;
     while (!status && (found = getopt_long(argc, argv, letters, names, NULL)) != -1) {
         const struct command_option *o = found < ROW ? table : &table[found - ROW];
         if (found == '?' || found == ':')
-            return command_bad_option(command, found, argv);
+            return refuse_option(command, found == '?', argc, argv);
         while (found < ROW && o->letter != found)
             o++;
-        status = take_value(command, o, (char *)values + o->place);
+        status = take_value(command, o, (char *)values + o->place, argc, argv);
     }
     return status;
+}
+
+/* --- the help --- */
+
+static void add_option(const struct command_option *o, struct str *text)
+{
+    str_adds(text, "  ");
+    if (o->letter)
+        str_addf(text, "-%c%s", o->letter, *o->name ? ", " : "");
+    str_addf(text, "%s%s%s%s\t%s\n", *o->name ? "--" : "", o->name, o->value ? " " : "", o->value ? o->value : "",
+             o->help);
+}
+
+static void add_options(const struct command_option *o, struct str *text)
+{
+    for (; o && o->name; o++)
+        if (o->help)
+            add_option(o, text);
+}
+
+/* Characters of UTF-8, each of one column. */
+static size_t count_columns(const char *text, size_t n)
+{
+    size_t columns = 0;
+    while (n-- > 0)
+        columns += ((unsigned char)text[n] & 0xC0) != 0x80;
+    return columns;
+}
+
+/* A tab ends the first column, which is as wide as its widest text of up to WIDTH_MOST. */
+static void print_columns(const char *text)
+{
+    enum { WIDTH_MOST = 34 };
+    size_t width = 0;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        size_t n = strcspn(line, "\t\n"), columns = count_columns(line, n);
+        if (line[n] == '\t' && columns > width && columns <= WIDTH_MOST)
+            width = columns;
+    }
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        size_t n = strcspn(line, "\t\n"), columns = count_columns(line, n);
+        printf("%.*s", (int)n, line);
+        if (line[n] == '\t')
+            printf("%*s%.*s", (int)(columns < width ? width - columns : 0) + 2, "", (int)strcspn(line + n + 1, "\n"),
+                   line + n + 1);
+        printf("\n");
+    }
+}
+
+void command_print_help(const struct command *command)
+{
+    CLEANUP_STR struct str text = STR_INIT, others = STR_INIT;
+    if (command->keys)
+        keys_add_help(command->keys, &text);
+    add_options(command->options, &text);
+    if (command->mount_options)
+        command->mount_options(&text);
+    add_options(command->others, &others);
+    printf("usage: dealfs %s %s\n\n%s\n%s", command->name, command->arguments, command->summary,
+           text.length > 0 ? "\n" : "");
+    print_columns(text.length > 0 ? text.data : "");
+    printf("%s%s", command->help ? "\n" : "", command->help ? command->help : "");
+    print_columns(others.length > 0 ? others.data : "");
 }

@@ -4,7 +4,7 @@
  * It executes the commands that a user would type for mount and unmount. */
 #include "cli/lab/demo.h"
 
-#include "cli/base/command.h"
+#include "cli/base/options.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
 #include "cli/lab/epoch.h"
@@ -18,6 +18,7 @@
 #include "fs/base/size.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -375,20 +376,16 @@ static void show_next_step(void)
            "and on many nodes `dealfs launch --stage /path/to/your/data /tmp/data -- COMMAND`: see `man dealfs`.\n");
 }
 
-static int parse_options(int argc, char **argv, bool *keep)
-{
-    *keep = argc == 2 && strcmp(argv[1], "--keep") == 0;
-    return argc == 1 || *keep ? COMMAND_DONE : command_usage(&command_demo, "an argument too many: %s", argv[argc - 1]);
-}
-
 int demo_command(int argc, char **argv)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     CLEANUP_FREE struct demo *demo = calloc(1, sizeof *demo);
-    bool keep;
-    int status = parse_options(argc, argv, &keep);
+    bool keep = false;
+    int status = command_options(&command_demo, &keep, argc, argv);
     if (status != COMMAND_DONE)
         return status;
+    if (optind < argc)
+        return command_usage(&command_demo, "an argument too many: %s", argv[optind]);
     if (!demo)
         return command_fail("demo: %s", strerror(ENOMEM));
     for (int i = 0; i < DEMO_NODES; i++)

@@ -10,12 +10,11 @@
  * them changes its node. The exchange overlaps with an epoch; what it takes longer stays visible.
  *
  *   local         (1-a)D/R                                exchange       aQD/Rc (p-1)/p */
-#include "cli/base/command.h"
+#include "cli/lab/commands.h"
 
 #include "cli/lab/calibrate.h"
 #include "cli/lab/chart.h"
 #include "cli/lab/imbalance.h"
-#include "cli/base/options.h"
 #include "cli/lab/lab.h"
 #include "cli/lab/model-echo.h"
 #include "fs/base/json.h"
@@ -29,30 +28,7 @@
 enum way { REGULAR, DISTRIBUTED, LOCALITY, LOCAL, WAYS };
 static const char *const way_names[WAYS] = {"regular", "distributed", "locality", "local"};
 
-enum {
-    NODES_LIMIT = 16384,
-    BATCH_LIMIT = 1 << 20,
-    SECONDS_LIMIT = 3600,
-    ECHO_FACTOR_MOST = 1000,
-    SIMULATED_STEPS = 200,
-    SIMULATED_SAMPLES = 1281167
-};
-
-struct modelled {
-    double samples; /* D */
-    double train, storage, cache, balance,
-        preprocess;  /* V, R, Rc, Rb, U: samples per second; U infinite when not given */
-    double cached;   /* alpha; below 0: not given */
-    double beta;     /* below 0: simulated */
-    double exchange; /* Q; below 0: not given, and there is no way LOCAL */
-    uint64_t batch, seconds;
-    struct option_numbers nodes;
-    struct model_echo echo; /* without factors: not asked for */
-    bool json;
-    const char *plot, *plot_echo;
-    const char *mount; /* to be measured; NULL: none */
-    struct calibration measured;
-};
+enum { SIMULATED_STEPS = 200, SIMULATED_SAMPLES = 1281167 };
 
 struct cost {
     double beta, training, preprocessing;
@@ -264,30 +240,6 @@ static int print_costs(const struct modelled *w, const struct cost *cost)
     return COMMAND_DONE;
 }
 
-#define AT(member) .place = offsetof(struct modelled, member)
-#define RATE OPTION_REAL, .least = 1e-9, .most = 1e15
-static const struct command_option options[] = {
-    {"samples", 0, OPTION_REAL, AT(samples), .least = 1, .most = 1e12, .required = true},
-    {"train-rate", 0, RATE, AT(train), .required = true},
-    {"storage-rate", 0, RATE, AT(storage), .required = true},
-    {"cache-rate", 0, RATE, AT(cache), .required = true},
-    {"balance-rate", 0, RATE, AT(balance)},
-    {"preprocess-rate", 0, RATE, AT(preprocess)},
-    {"cached", 0, OPTION_REAL, AT(cached), .most = 1},
-    {"beta", 0, OPTION_REAL, AT(beta), .most = 1},
-    {"nodes", 0, OPTION_NUMBERS, AT(nodes), .most = NODES_LIMIT},
-    {"batch", 0, OPTION_NUMBER, AT(batch), .most = BATCH_LIMIT},
-    {"exchange", 0, OPTION_REAL, AT(exchange), .most = 1},
-    {"echo", 0, OPTION_REALS, AT(echo.factors), .least = 1, .most = ECHO_FACTOR_MOST},
-    {"upstream-rate", 0, RATE, AT(echo.upstream)},
-    {"plot-echo", 0, OPTION_TEXT, AT(plot_echo)},
-    {"calibrate", 0, OPTION_TEXT, AT(mount)},
-    {"seconds", 0, OPTION_NUMBER, AT(seconds), .most = SECONDS_LIMIT},
-    {"json", 0, OPTION_FLAG, AT(json)},
-    {"plot", 0, OPTION_TEXT, AT(plot)},
-    {0},
-};
-
 /* Options that are given take precedence over measured values. */
 static void take_measured(struct modelled *w)
 {
@@ -302,7 +254,7 @@ static void take_measured(struct modelled *w)
 
 static int check_given(struct modelled *w)
 {
-    for (const struct command_option *o = options; o->name; o++)
+    for (const struct command_option *o = command_model.options; o->name; o++)
         if (o->required && *(const double *)(const void *)((const char *)w + o->place) == 0)
             return command_usage(&command_model, "--%s is needed%s", o->name,
                                  !w->mount ? ""
@@ -347,7 +299,7 @@ static int answer_model(struct modelled *w)
 int model_command(int argc, char **argv)
 {
     struct modelled w = {.cached = -1, .beta = -1, .exchange = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
-    int status = command_options(&command_model, options, &w, argc, argv);
+    int status = command_options(&command_model, &w, argc, argv);
     if (status)
         return status;
     if (optind < argc)

@@ -1,8 +1,8 @@
 /* `dealfs simulate cost`: the cost of the slowest rank divided by the mean, for ranks, batches and windows. */
 #include "cli/lab/simulate-cost.h"
 
+#include "cli/lab/commands.h"
 #include "cli/lab/cost-simulation.h"
-#include "cli/base/options.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
 
@@ -11,22 +11,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-
-enum {
-    RANKS_LIMIT = 16384,
-    BATCH_LIMIT = 1 << 16,
-    SAMPLES_LIMIT = 1000000000,
-    STEPS_LIMIT = 1000000,
-    WINDOW_LIMIT = 4096
-};
-
-struct costs_wanted {
-    struct option_numbers ranks, batch, window;
-    uint64_t samples, steps;
-    double balance;
-    const char *distribution, *costs; /* costs: a file */
-    bool json;
-};
 
 static void print_row(const struct cost_world *w, const struct cost_result *r)
 {
@@ -117,19 +101,6 @@ static int read_costs(struct costs_wanted *c, struct str *text)
 
 int simulate_cost(int argc, char **argv)
 {
-#define AT(member) .place = offsetof(struct costs_wanted, member)
-    static const struct command_option options[] = {
-        {"ranks", 'r', OPTION_NUMBERS, AT(ranks), .most = RANKS_LIMIT},
-        {"batch", 'b', OPTION_NUMBERS, AT(batch), .most = BATCH_LIMIT},
-        {"window", 'w', OPTION_NUMBERS, AT(window), .most = WINDOW_LIMIT},
-        {"samples", 's', OPTION_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
-        {"steps", 't', OPTION_NUMBER, AT(steps), .most = STEPS_LIMIT},
-        {"balance", 'f', OPTION_REAL, AT(balance), .least = 1, .most = 1000},
-        {"distribution", 'd', OPTION_TEXT, AT(distribution)},
-        {"costs", 'c', OPTION_TEXT, AT(costs)},
-        {"json", 'j', OPTION_FLAG, AT(json)},
-        {0},
-    };
     struct costs_wanted c = {.ranks = {3, {16, 64, 1024}},
                              .batch = {3, {4, 8, 32}},
                              .window = {2, {1, 8}},
@@ -139,7 +110,9 @@ int simulate_cost(int argc, char **argv)
                              .distribution = "lognormal"};
     CLEANUP_STR struct str text = STR_INIT;
     struct cost_world w = {0};
-    int status = command_options(&command_simulate, options, &c, argc, argv);
+    struct command command = command_simulate;
+    command.options = command.others;
+    int status = command_options(&command, &c, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)

@@ -1,9 +1,8 @@
 /* `dealfs simulate imbalance`: what share of a batch must move between nodes, as the paper's Figure 6 has it. */
-#include "cli/base/command.h"
+#include "cli/lab/commands.h"
 
 #include "cli/lab/chart.h"
 #include "cli/lab/imbalance.h"
-#include "cli/base/options.h"
 #include "cli/lab/lab.h"
 #include "cli/lab/simulate-cost.h"
 #include "fs/base/json.h"
@@ -12,22 +11,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-
-enum {
-    NODES_LIMIT = 16384,
-    BATCH_LIMIT = 1 << 20,
-    SAMPLES_DEFAULT = 1281167,
-    SAMPLES_LIMIT = 1000000000,
-    STEPS_DEFAULT = 1000,
-    STEPS_LIMIT = 1000000
-};
-
-struct simulated {
-    struct option_numbers nodes, batch;
-    uint64_t samples, steps;
-    bool json;
-    const char *plot;
-};
 
 static void print_table(const struct simulated *w, const struct imbalance *box)
 {
@@ -138,23 +121,11 @@ static int simulate_boxes(const struct simulated *w)
 
 int simulate_command(int argc, char **argv)
 {
-#define AT(member) .place = offsetof(struct simulated, member)
-    static const struct command_option options[] = {
-        {"nodes", 'n', OPTION_NUMBERS, AT(nodes), .most = NODES_LIMIT},
-        {"batch", 'b', OPTION_NUMBERS, AT(batch), .most = BATCH_LIMIT},
-        {"samples", 's', OPTION_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
-        {"steps", 't', OPTION_NUMBER, AT(steps), .most = STEPS_LIMIT},
-        {"json", 'j', OPTION_FLAG, AT(json)},
-        {"plot", 'p', OPTION_TEXT, AT(plot)},
-        {0},
-    };
-    struct simulated w = {
-        .nodes = {3, {16, 64, 256}}, .batch = {3, {32, 64, 128}}, .samples = SAMPLES_DEFAULT, .steps = STEPS_DEFAULT};
-
+    struct simulated w = {.nodes = {3, {16, 64, 256}}, .batch = {3, {32, 64, 128}}, .samples = 1281167, .steps = 1000};
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "cost") == 0)
             return simulate_cost(argc, argv);
-    int status = command_options(&command_simulate, options, &w, argc, argv);
+    int status = command_options(&command_simulate, &w, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1 || strcmp(argv[optind], "imbalance") != 0)

@@ -4,12 +4,12 @@
 
 #include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
-#include "fs/base/hash.h"
 #include "fs/base/keys.h"
 #include "fs/base/size.h"
 #include "fs/wire/node.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -33,11 +33,12 @@ enum option_kind {
 struct mount_option {
     const char *name;
     enum option_kind kind;
+    const char *shown; /* its value in the help; NULL: it has none */
+    const char *help;  /* NULL: not documented */
     size_t place;
     int (*set)(struct mount_options *o, const char *value, struct str *why);
     const char *text; /* LATER: the reason; NUMBER: its unit; BYTES: which sizes are allowed */
     uint64_t least, most;
-    bool hidden; /* only couriers use it: not documented */
 };
 
 static int refuse_value(const char *values, struct str *why)
@@ -131,88 +132,87 @@ static int set_portion(struct mount_options *o, const char *value, struct str *w
 }
 
 #define AT(member) .place = offsetof(struct mount_options, member)
+#define RANGE(unit, from, to) .text = unit, .least = from, .most = to
+#define DESCRIPTOR RANGE(" of a descriptor", 3, INT_MAX)
 #define MEGABYTES .text = "of at least 1M, such as 256M or 1G", .least = 1 << 20, .most = UINT64_MAX
 
 static const struct mount_option table[] = {
-    {"ram", SIZE, AT(ram)},
-    {"ssd", PATH, AT(ssd)},
-    {"ssd_size", SIZE, AT(ssd_size)},
-    {"state", PATH, AT(state)},
-    {"control", PATH, AT(control)},
-    {"metrics_file", PATH, AT(metrics_file)},
-    {"owner", NAME, AT(owner)},
-    {"mounter", PATH, AT(mounter)},
-    {"cache_id", PATH, AT(cache_id)},
-    {"digest", PATH, AT(digest)},
-    {"rescan", SPECIAL, .set = set_rescan},
-    {"identity", SPECIAL, .set = set_identity},
-    {"zstd", SPECIAL, .set = set_zstd},
-    {"verify", SPECIAL, .set = set_verify},
-    {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
-    {"source_rate", BYTES, AT(source_rate), MEGABYTES},
-    {"peer_timeout", SPECIAL, .set = set_peer_timeout},
-    {"decoded", BYTES, AT(decoded), MEGABYTES},
-    {"request_memory", BYTES, AT(request_memory), MEGABYTES},
-    {"readahead", BYTES, AT(readahead), .text = "from 4K to 1M", .least = READAHEAD_LEAST, .most = READAHEAD_MOST},
-    {"feed", WINDOW, AT(feed), MEGABYTES},
-    {"sampler", SPECIAL, .set = set_sampler},
-    {"ranks", NUMBER, AT(ranks), .text = " of ranks", .least = 1, .most = RANKS_MOST},
-    {"batch", NUMBER, AT(batch), .text = " of samples", .least = 1, .most = BATCH_MOST},
-    {"seed", SPECIAL, .set = set_seed},
-    {"tail", SPECIAL, .set = set_tail},
-    {"under", PATH, AT(under)},
-    {"exchange", FLAG, AT(exchange)},
-    {"exchange_rate", BYTES, AT(exchange_rate), MEGABYTES},
-    {"nodes", NUMBER, AT(nodes), .text = " of nodes", .least = 1, .most = NODES_MOST},
-    {"groups", NUMBER, AT(groups), .text = " of groups", .least = 1, .most = NODES_MOST},
-    {"node", SPECIAL, .set = set_node, .hidden = true},
-    {"catalog", PATH, AT(catalog), .hidden = true},
-    {"lock", NUMBER, AT(lock), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
-    {"mounter_fd", NUMBER, AT(mounter_fd), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
-    {"portion", SPECIAL, .set = set_portion, .hidden = true},
-    {"looked", NUMBER, AT(looked), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
-    {"courier", NUMBER, AT(courier), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
-    {"allow_other", FLAG, AT(allow_other)},
-    {"noexec", FLAG, AT(no_exec)},
-    {"wait_join", FLAG, AT(wait_join)},
-    {"resize", NUMBER, AT(resize), .text = " of pixels", .least = 16, .most = RESIZE_MOST},
-    {"quality", NUMBER, AT(quality), .text = "", .least = 1, .most = 100},
+    {"ram", SIZE, "SIZE", "RAM to cache samples in (512M, 10G, 25%; 0: none; default: 1/4 of available memory)",
+     AT(ram)},
+    {"ssd", PATH, "DIR", "also cache samples in a folder of DIR (default: none)", AT(ssd)},
+    {"ssd_size", SIZE, "SIZE", "size of that cache (default: 90 % of the free space)", AT(ssd_size)},
+    {"state", PATH, "DIR", "directory for catalog and log (default: below SLURM_TMPDIR, TMPDIR or /var/tmp)",
+     AT(state)},
+    {"cache_id", PATH, "NAME", "name of the state directory and shards, for reuse (default: from SOURCE)",
+     AT(cache_id)},
+    {"digest", PATH, "DIGEST", "fail unless the dataset has this digest (default: any)", AT(digest)},
+    {"control", PATH, "DIR", "where the control files are (default: MOUNTPOINT/.dealfs)", AT(control)},
+    {"rescan", SPECIAL, "WHEN", "look for changes in the source: auto (default), names, always, never",
+     .set = set_rescan},
+    {"identity", SPECIAL, "mtime", "ignore ctime: for replicas and buckets (default: size, mtime and ctime)",
+     .set = set_identity},
+    {"owner", NAME, "USER", "mount on behalf of USER (root only; default: the user who mounts)", AT(owner)},
+    {"mounter", PATH, "SOCKET", "mount through the `dealfs mounter` that listens there (default: mount directly)",
+     AT(mounter)},
+    {"allow_other", FLAG, NULL, "also let other users read (default: no)", AT(allow_other)},
+    {"noexec", FLAG, NULL, "do not allow execution of files (default: no)", AT(no_exec)},
+    {"zstd", SPECIAL, "LEVEL", "compress cached data: level 1 (default) to 19, or off", .set = set_zstd},
+    {"verify", SPECIAL, "WHEN", "verify RAM data at every read: always (default), or once", .set = set_verify},
+    {"source_threads", NUMBER, "N", "max concurrent reads of the source (16)", AT(source_threads),
+     RANGE("", 1, SOURCE_THREADS_MOST)},
+    {"source_rate", BYTES, "SIZE",
+     "limit of bytes per second that this node reads from the source (default: unlimited)", AT(source_rate), MEGABYTES},
+    {"nodes", NUMBER, "N", "under mpirun: fail unless the world has N nodes (default: any)", AT(nodes),
+     RANGE(" of nodes", 1, NODES_MOST)},
+    {"groups", NUMBER, "G", "groups of nodes that each cache the whole dataset (1)", AT(groups),
+     RANGE(" of groups", 1, NODES_MOST)},
+    {"wait_join", FLAG, NULL, "no scan: the first `dealfs join` brings the catalog; reads wait for it", AT(wait_join)},
+    {"peer_timeout", SPECIAL, "SEC", "timeout of requests to other nodes, in seconds (5)", .set = set_peer_timeout},
+    {"feed", WINDOW, "SIZE", "prefetch this far ahead of loaders; 0: no prefetch (256M, or 1/16 of free memory)",
+     AT(feed), MEGABYTES},
+    {"sampler", SPECIAL, "torch",
+     "prefetch what torch's DistributedSampler will read; needs ranks= and batch=", .set = set_sampler},
+    {"ranks", NUMBER, "R", "with sampler=torch: ranks of the job", AT(ranks), RANGE(" of ranks", 1, RANKS_MOST)},
+    {"batch", NUMBER, "B", "with sampler=torch: samples per batch of one rank", AT(batch),
+     RANGE(" of samples", 1, BATCH_MOST)},
+    {"seed", SPECIAL, "S", "with sampler=torch: the sampler's seed (0)", .set = set_seed},
+    {"tail", SPECIAL, "pad", "with sampler=torch: pad (default) or drop samples at the end", .set = set_tail},
+    {"under", PATH, "DIR", "with sampler=torch: directory of its dataset in the mount (the root)", AT(under)},
+    {"decoded", BYTES, "SIZE", "memory for decoded images (32M)", AT(decoded), MEGABYTES},
+    {"request_memory", BYTES, "SIZE", "memory for plans, uploads and replies (256M)", AT(request_memory), MEGABYTES},
+    {"readahead", BYTES, "SIZE", "readahead of the kernel, 4K to 1M (1M)", AT(readahead),
+     RANGE("from 4K to 1M", READAHEAD_LEAST, READAHEAD_MOST)},
+    {"exchange", FLAG, NULL, "reserve room in the tiers for `dealfs exchange` and `shuffle` (default: no)",
+     AT(exchange)},
+    {"exchange_rate", BYTES, "SIZE", "limit of bytes per second that exchanges send to this node (unlimited)",
+     AT(exchange_rate), MEGABYTES},
+    {"resize", NUMBER, "PIXELS", "scale JPEG images down to this shorter side before the mount is live (off)",
+     AT(resize), RANGE(" of pixels", 16, RESIZE_MOST)},
+    {"quality", NUMBER, "Q", "with resize: JPEG quality, 1 to 100 (90)", AT(quality), RANGE("", 1, 100)},
+    {"metrics_file", PATH, "PATH", "also write the metrics there (default: none)", AT(metrics_file)},
+    /* only couriers use these: */
+    {"node", SPECIAL, .set = set_node},
+    {"catalog", PATH, AT(catalog)},
+    {"lock", NUMBER, AT(lock), DESCRIPTOR},
+    {"mounter_fd", NUMBER, AT(mounter_fd), DESCRIPTOR},
+    {"portion", SPECIAL, .set = set_portion},
+    {"looked", NUMBER, AT(looked), DESCRIPTOR},
+    {"courier", NUMBER, AT(courier), DESCRIPTOR},
     {"remount", LATER, .text = "a mount cannot be changed; unmount it and mount again"},
 };
 
 /* Options for mount(8), fstab and the kernel: nothing to do, or always true. Each may have a value, except `owner`,
  * which in fstab has none. */
-static const char *const ignored[] = {
-    "_netdev",     "async",
-    "atime",       "auto",
-    "comment",     "default_permissions",
-    "defaults",    "dev",
-    "diratime",    "dirsync",
-    "exec",        "group",
-    "iversion",    "lazytime",
-    "loud",        "mand",
-    "noatime",     "noauto",
-    "nodev",       "nodiratime",
-    "nofail",      "noiversion",
-    "nolazytime",  "nomand",
-    "norelatime",  "nostrictatime",
-    "nosuid",      "nouser",
-    "nousers",     "owner",
-    "relatime",    "ro",
-    "rw",          "silent",
-    "strictatime", "suid",
-    "sync",        "user",
-    "users",
-};
+static const char ignored[] =
+    " _netdev async atime auto comment default_permissions defaults dev diratime dirsync exec group iversion lazytime"
+    " loud mand noatime noauto nodev nodiratime nofail noiversion nolazytime nomand norelatime nostrictatime nosuid"
+    " nouser nousers owner relatime ro rw silent strictatime suid sync user users ";
 
 static bool is_ignored(const char *name)
 {
-    if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
-        return true;
-    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
-        if (strcmp(name, ignored[i]) == 0)
-            return true;
-    return false;
+    CLEANUP_STR struct str word = STR_INIT;
+    str_addf(&word, " %s ", name);
+    return strncasecmp(name, "x-", 2) == 0 || (!strchr(name, ' ') && !word.failed && strstr(ignored, word.data));
 }
 
 static int set_size(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
@@ -249,12 +249,11 @@ static int set_value(struct mount_options *o, const struct mount_option *option,
     char *member = (char *)o + option->place;
     if (option->kind == LATER)
         return str_fail(why, -EINVAL, "%s", option->text);
+    if (option->kind == FLAG && value)
+        return str_fail(why, -EINVAL, "takes no value");
     if (option->kind == FLAG) {
-        if (value)
-            str_adds(why, "takes no value");
-        else
-            *(bool *)member = true;
-        return value ? -EINVAL : 0;
+        *(bool *)member = true;
+        return 0;
     }
     if (!value || !*value)
         return str_fail(why, -EINVAL, "needs a value");
@@ -284,11 +283,12 @@ static void refuse_option(struct str *why, const char *name, const char *value, 
     str_addf(why, ": %s", reason);
 }
 
-const char *options_meant(const char *name, size_t length, bool *flag)
+/* The option that this misspelt name may stand for, or NULL; `flag`: it takes no value. */
+static const char *option_meant(const char *name, size_t length, bool *flag)
 {
     struct nearest best = {0};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (!table[i].hidden && table[i].kind != LATER)
+        if (table[i].help)
             nearest_try(&best, name, length, table[i].name);
         if (best.word == table[i].name)
             *flag = table[i].kind == FLAG;
@@ -313,7 +313,7 @@ static int set_one(struct mount_options *o, char *text, struct str *why)
     }
     if (is_ignored(text))
         return 0;
-    const char *meant = options_meant(text, strlen(text), &flag);
+    const char *meant = option_meant(text, strlen(text), &flag);
     str_adds(&reason, "unknown option");
     if (meant)
         str_addf(&reason, ". Did you mean `%s%s`?", meant, flag ? "" : "=");
@@ -350,58 +350,10 @@ int options_parse(struct mount_options *o, const char *list, struct str *why)
     return 0;
 }
 
-static int check_world(const struct mount_options *o, struct str *why)
+int options_take(struct mount_options *o, const struct str *given, struct str *why)
 {
-    struct digest digest;
-    if (o->wait_join && o->nodes)
-        str_adds(why,
-                 "options wait_join and nodes: cannot be combined: `dealfs join --nodes N` checks the world's size");
-    else if (o->wait_join && o->digest)
-        str_adds(why, "options wait_join and digest: cannot be combined: the first world brings the catalog");
-    else if (o->digest && digest_parse(o->digest, &digest))
-        str_addf(why, "option digest: must be 32 hexadecimal digits, as `dealfs status --json` prints them");
-    else if (o->wait_join && o->catalog)
-        str_adds(why, "options wait_join and catalog: cannot be combined");
-    else if (o->nodes && o->groups > o->nodes)
-        str_addf(why, "option groups=%u: more groups than nodes (%u)", o->groups, o->nodes);
-    else if (o->quality && !o->resize)
-        str_adds(why, "option quality: needs resize=PIXELS");
-    else
-        return 0;
-    return -EINVAL;
-}
-
-/* A prediction needs some options; others are only valid with it. */
-static int check_sampler(const struct mount_options *o, struct str *why)
-{
-    const char *alone = o->ranks        ? "ranks"
-                        : o->batch      ? "batch"
-                        : o->seeded     ? "seed"
-                        : o->tail_given ? "tail"
-                        : o->under      ? "under"
-                                        : NULL;
-    if (!o->sampler && !alone)
-        return 0;
-    if (!o->sampler)
-        refuse_option(why, alone, NULL, "needs sampler=torch");
-    else if (!o->ranks || !o->batch)
-        refuse_option(why, "sampler", "torch",
-                      o->ranks ? "needs batch=B, of one rank" : "needs ranks=R, all of the job");
-    else if (o->feed == 0)
-        refuse_option(why, "sampler", "torch", "needs feed= above 0");
-    else
-        return 0;
-    return -EINVAL;
-}
-
-int options_check(const struct mount_options *o, struct str *why)
-{
-    if (check_sampler(o, why))
-        return -EINVAL;
-    if (!o->ssd_size || o->ssd)
-        return check_world(o, why);
-    refuse_option(why, "ssd_size", o->ssd_size, "needs ssd=DIR");
-    return -EINVAL;
+    int error = given->failed ? -ENOMEM : options_parse(o, given->data ? given->data : "", why);
+    return error ? error : options_check(o, why);
 }
 
 int options_quality(const struct mount_options *o)
@@ -429,4 +381,27 @@ void options_fini(struct mount_options *o)
         if (table[i].kind == PATH || table[i].kind == SIZE || table[i].kind == NAME)
             free(*(char **)((char *)o + table[i].place));
     options_init(o);
+}
+
+void options_add_help(struct str *text)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].help)
+            str_addf(text, "  -o %s%s%s\t%s\n", table[i].name, table[i].shown ? "=" : "",
+                     table[i].shown ? table[i].shown : "", table[i].help);
+}
+
+int options_refuse(const struct command *command, int argc, char **argv)
+{
+    CLEANUP_STR struct str value = STR_INIT;
+    bool flag = false;
+    const char *word = argv[optind - 1], *name = word + strspn(word, "-");
+    size_t length = strcspn(name, "=");
+    const char *meant = option_meant(name, length, &flag);
+    if (!meant)
+        return command_usage(command, "%s: unknown option. Options have the form `-o NAME=VALUE`", word);
+    if (!flag)
+        str_addf(&value, "=%s", name[length] ? name + length + 1 : argc - optind > 2 ? argv[optind] : "VALUE");
+    return command_usage(command, "%s: unknown option. Did you mean `-o %s%s`?", word, meant,
+                         value.length ? value.data : "");
 }

@@ -2,6 +2,7 @@
 #ifndef CLI_MOUNT_MOUNT_OPTIONS_H
 #define CLI_MOUNT_MOUNT_OPTIONS_H
 
+#include "cli/base/command.h"
 #include "fs/base/str.h"
 #include "fs/catalog/scanner.h"
 
@@ -55,10 +56,14 @@ void options_init(struct mount_options *o); /* the defaults */
 /* Parses one list `opt,opt=value,…`; a backslash protects a comma in a value. Later options win. 0, -EINVAL, or
  * -ENOMEM; `why` names the option. */
 int options_parse(struct mount_options *o, const char *list, struct str *why);
-/* The option that this misspelt name may stand for, or NULL; `flag`: it takes no value. */
-const char *options_meant(const char *name, size_t length, bool *flag);
 /* Are the options compatible? Call it when all lists are parsed. 0 or -EINVAL. */
 int options_check(const struct mount_options *o, struct str *why);
+/* Both, for all lists together; `given` may be empty. */
+int options_take(struct mount_options *o, const struct str *given, struct str *why);
+/* For subcommands with `-o`: the help of each option, and a message that refuses an unknown `--option`, which may be a
+ * mount option in the syntax of other programs. */
+void options_add_help(struct str *text);
+int options_refuse(const struct command *command, int argc, char **argv);
 int options_quality(const struct mount_options *o); /* of resized images */
 void options_fini(struct mount_options *o);
 

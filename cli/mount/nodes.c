@@ -197,13 +197,13 @@ static void add_path(struct str *l, const char *path, bool in_list)
 }
 
 /* The command line for each node's courier: this mount with its given options, and what was prepared here. */
-static void add_mount(struct str *line, const struct start *s, const struct task *task, char *const list[], int lists)
+static void add_mount(struct str *line, const struct start *s, const struct task *task)
 {
     add_self(line);
     line_add(line, "mount");
-    for (int i = 0; i < lists; i++) {
+    if (s->given.length > 0) {
         line_add(line, "-o");
-        line_add(line, list[i]);
+        line_add(line, s->given.data);
     }
     if (task->lock >= 0) {
         line_add(line, "-o");
@@ -218,7 +218,7 @@ static void add_mount(struct str *line, const struct start *s, const struct task
     }
 }
 
-static int mount_new(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)
+static int mount_new(struct start *s, const struct launcher *launcher, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
     struct task task = {
@@ -246,7 +246,7 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
     task.lock = s->lock >= 0 ? fcntl(s->lock, F_DUPFD, 3) : -1;
     task.mounter = s->mounter >= 0 ? fcntl(s->mounter, F_DUPFD, 3) : -1;
     begin_line(&line, &task);
-    add_mount(&line, s, &task, list, lists);
+    add_mount(&line, s, &task);
     line_add(&line, "-o");
     str_addf(&line, "node=%u/%u", launcher->rank, launcher->local);
     str_add(&line, "", 1);
@@ -278,8 +278,7 @@ static bool has_other_images(const struct live *live, const struct mount_options
     return live->config.resize != o->resize || (o->resize && live->config.quality != options_quality(o));
 }
 
-static int mount_or_join(struct start *s, const struct launcher *launcher, char *const list[], int lists,
-                         struct str *why)
+static int mount_or_join(struct start *s, const struct launcher *launcher, struct str *why)
 {
     const struct world_wish wish = {s->options.nodes, s->options.groups};
     CLEANUP_STR struct str nothing = STR_INIT;
@@ -288,7 +287,7 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
     if (error && error != -ENOENT)
         return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
     if (error || live.health == LIVE_DEAD || live.health == LIVE_ELSEWHERE)
-        return mount_new(s, launcher, list, lists, why);
+        return mount_new(s, launcher, why);
     error = check_live(&live, why);
     if (!error && live.uid != s->owner.uid)
         error = place_fail(why, "mountpoint", live.mountpoint,
@@ -300,7 +299,7 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
     return error ? error : join_live(&live, &wish, why);
 }
 
-int world_mount(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)
+int world_mount(struct start *s, const struct launcher *launcher, struct str *why)
 {
     int error = check_launcher(launcher, "mount", s->options.nodes, why);
     s->options.node = launcher->rank;
@@ -309,5 +308,5 @@ int world_mount(struct start *s, const struct launcher *launcher, char *const li
         error = prepare_owner(s, why);
     if (!error)
         error = split_prepare(s, prepare_names, why);
-    return error ? error : mount_or_join(s, launcher, list, lists, why);
+    return error ? error : mount_or_join(s, launcher, why);
 }

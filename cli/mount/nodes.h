@@ -5,9 +5,9 @@
 #include "cli/base/launcher.h"
 #include "cli/mount/start.h"
 
-/* `dealfs mount` under a launcher: mounts if there is no mount, and joins. `list`: the given lists of options, from
- * which `s->options` was parsed. Returns only on failure: -errno, with a line for people in `why`. */
-int world_mount(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why);
+/* `dealfs mount` under a launcher: mounts if there is no mount, and joins. Returns only on failure: -errno, with a line
+ * for people in `why`. */
+int world_mount(struct start *s, const struct launcher *launcher, struct str *why);
 
 struct world_wish {
     unsigned nodes, groups; /* 0: any; else the mounts must have these */

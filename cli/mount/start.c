@@ -361,7 +361,6 @@ int start_look(struct start *s, struct str *why)
     int error = prepare_owner(s, why);
     if (!error)
         error = prepare_names(s, why);
-
     if (!error)
         error = prepare_state_name(s, why);
     return error ? error : step_scan(s, why);
@@ -404,4 +403,5 @@ void start_fini(struct start *s)
     owner_fini(&s->owner);
     config_fini(&s->config);
     options_fini(&s->options);
+    str_fini(&s->given);
 }

@@ -14,6 +14,7 @@
 struct start {
     /* input: */
     const char *source, *mountpoint;
+    struct str given; /* the options, as given */
     struct mount_options options;
     bool foreground; /* log to stderr */
     bool attached;   /* the mount ends when the last copy of `life` is closed */

@@ -162,11 +162,6 @@ void keys_add_usage(const struct key *keys, size_t indent, size_t width, struct 
 
 void keys_add_help(const struct key *keys, struct str *text)
 {
-    enum { COLUMN = 36 };
-    for (const struct key *key = keys; key->name; key++) {
-        size_t from = text->length;
-        str_addf(text, "  %s=%s", key->name, key->choices ? key->choices : key->value);
-        size_t n = text->length - from;
-        str_addf(text, "%*s%s\n", (int)(n + 2 < COLUMN ? COLUMN - n : 2), "", key->help);
-    }
+    for (const struct key *key = keys; key->name; key++)
+        str_addf(text, "  %s=%s\t%s\n", key->name, key->choices ? key->choices : key->value, key->help);
 }

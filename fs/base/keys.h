@@ -29,7 +29,7 @@ int keys_parse(const struct key *keys, const char *what, char *text, size_t n, c
 /* Appends "epoch=E [reply=text|u32]", broken into lines of `width` columns; the first one begins in column `indent`,
  * the others are indented by as much. */
 void keys_add_usage(const struct key *keys, size_t indent, size_t width, struct str *text);
-/* Appends one line per key with its help, indented by two. */
+/* Appends one line per key, indented by two, with a tab before its help. */
 void keys_add_help(const struct key *keys, struct str *text);
 
 /* The known word that is nearest to a given one; updated while iterating over the known ones. */
