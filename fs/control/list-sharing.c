@@ -122,13 +122,26 @@ static uint32_t count_nodes(struct control *control, uint32_t *me)
     return view.courier ? view.nodes : 0;
 }
 
-void sharing_look(struct control *control, const struct asker *asker)
+static bool is_in_world(struct control *control)
 {
-    CLEANUP_FREE void *piece = control->config.peers ? malloc(BLOB_PIECE) : NULL;
-    uint32_t me, nodes = piece ? count_nodes(control, &me) : 0;
-    for (uint32_t node = 0; node < nodes && !asker_gave_up(asker); node++)
-        if (node != me)
-            look_at(control, node, KEY_RECORDS, piece);
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
+    return view.known || view.lost;
+}
+
+int sharing_look(struct control *control, const struct asker *asker)
+{
+    if (!is_in_world(control))
+        return 0;
+    if (control->config.peers)
+        peers_await_courier(control->config.peers, asker->gave_up, asker->user);
+    CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
+    uint32_t me, nodes = count_nodes(control, &me);
+    int worst = !piece ? -ENOMEM : nodes == 0 ? -ENOTCONN : 0;
+    for (uint32_t node = 0; piece && node < nodes; node++) {
+        int error = node == me ? 0 : asker_gave_up(asker) ? -EINTR : look_at(control, node, KEY_RECORDS, piece);
+        worst = error ? error : worst;
+    }
+    return worst;
 }
 
 /* --- the thread --- */

@@ -23,8 +23,10 @@ struct sharing;
 int sharing_create(struct control *control, struct sharing **sharing);
 void sharing_destroy(struct sharing *sharing);
 
-/* Look at all other nodes, on this thread, and fetch what they have, as far as they can be asked. */
-void sharing_look(struct control *control, const struct asker *asker);
+/* Look at all other nodes, on this thread, and fetch what they have, as far as they can be asked. If the courier is
+ * about to come back, wait for it. 0: all have been asked, or this node was never in a world. -errno: some could not be
+ * asked, or this node could not take something that they have. */
+int sharing_look(struct control *control, const struct asker *asker);
 /* Memory for sharing_spread; release it with free(). Allocate it before a list is changed: otherwise, without memory,
  * other nodes would learn of the change only at the next join. */
 struct spreading;

@@ -118,18 +118,32 @@ static void refuse_count(struct control *control, const struct plan_request *wan
         str_adds(why, "; `under=DIR`, `match=GLOB` or `samples=NAME` choose those that the loader has");
 }
 
+int lists_absent(int looked, bool costs, const char *name, struct str *why)
+{
+    str_addf(why, "%s %s list `", looked ? "this node does not have the" : "there is no", costs ? "cost" : "sample");
+    str_add_printable(why, name, strlen(name));
+    str_adds(why, "`");
+    if (!looked)
+        return -ENOENT;
+    bool lost = looked == -ENOTCONN || looked == -EHOSTUNREACH;
+    return str_fail(why, -EHOSTUNREACH, ", and could not get the lists of all other nodes: %s",
+                    lost ? "see `dealfs status`" : strerror(-looked));
+}
+
 int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list)
 {
+    int looked = 0;
     *list = samples_table_find(control->samples, name);
     if (!*list) { /* perhaps put on another node while this one was away */
-        sharing_look(control, asker);
+        looked = sharing_look(control, asker);
         *list = samples_table_find(control->samples, name);
     }
     if (*list)
         return 0;
-    str_adds(asker->why, "there is no sample list `");
-    str_add_printable(asker->why, name, strlen(name));
-    return str_fail(asker->why, -ENOENT, "`; `samples.d` contains the existing ones");
+    int error = lists_absent(looked, false, name, asker->why);
+    if (error == -ENOENT)
+        str_adds(asker->why, "; `samples.d` contains the existing ones");
+    return error;
 }
 
 static int check_catalog(const struct control *control, const struct plan_request *wanted, struct str *why)
@@ -208,8 +222,6 @@ static int refuse_name(int error, const char *name, bool costs, struct str *why)
         str_adds(why, "a name consists of 1 to 64 of A-Za-z0-9._- and does not begin with a dot, unlike `");
     else if (error == -EEXIST)
         str_adds(why, "this list is built in and cannot be replaced: `");
-    else if (error == -ENOENT)
-        str_addf(why, "there is no %s list `", costs ? "cost" : "sample");
     else if (error == -ENOTUNIQ)
         str_addf(why, "a %s list has this name: `", costs ? "sample" : "cost");
     else
@@ -253,13 +265,10 @@ static const char *format_name(const struct samples *list)
 static int look_list(struct control *control, const char *name, const struct asker *asker)
 {
     char digest[DIGEST_TEXT];
-    CLEANUP_SAMPLES struct samples *list = samples_table_find(control->samples, name);
-    if (!list) { /* perhaps put on another node while this one was away */
-        sharing_look(control, asker);
-        list = samples_table_find(control->samples, name);
-    }
-    if (!list)
-        return refuse_name(-ENOENT, name, false, asker->why);
+    CLEANUP_SAMPLES struct samples *list = NULL;
+    int error = lists_get(control, name, asker, &list);
+    if (error)
+        return error;
     digest_format(samples_digest(list), digest);
     str_addf(asker->reply, "%u\t%s\t%s\n", samples_count(list), digest, format_name(list));
     return 0;
@@ -299,11 +308,14 @@ int lists_remove(struct control *control, const struct request *request, const s
     int error = sharing_prepare(control, &spreading, asker->why);
     if (error)
         return error;
+    int looked = 0;
     error = samples_table_remove(control->samples, name, costs);
     if (error == -ENOENT) { /* perhaps put on another node while this one was away */
-        sharing_look(control, asker);
+        looked = sharing_look(control, asker);
         error = samples_table_remove(control->samples, name, costs);
     }
+    if (error == -ENOENT)
+        return lists_absent(looked, costs, name, asker->why);
     if (error)
         return refuse_name(error, name, costs, asker->why);
     str_adds(asker->reply, "removed\n");

@@ -23,8 +23,11 @@ struct request;
 struct samples *lists_named(struct control *control, const char *name, bool *packed);
 /* The list behind `samples` or a file of samples.d: a reference; or NULL, also for a version that was replaced. */
 struct samples *lists_find(struct control *control, uint64_t ino);
-/* A list by name: a reference; other nodes are asked for it. -ENOENT: see `why`. */
+/* A list by name: a reference; other nodes are asked for it. Otherwise what lists_absent returns. */
 int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list);
+/* A list was not found after sharing_look, which returned `looked`. -ENOENT: no node has it. -EHOSTUNREACH: that is not
+ * known, because not all other nodes answered. `why` says so. */
+int lists_absent(int looked, bool costs, const char *name, struct str *why);
 /* Put or remove a list on all nodes, for verbs whose first key is the name. lists_put takes `list` over. */
 struct list_put {
     const char *name;
@@ -33,8 +36,8 @@ struct list_put {
 };
 int lists_put(struct control *control, const struct list_put *put, const struct asker *asker);
 int lists_remove(struct control *control, const struct request *request, const struct asker *asker);
-/* The list that a plan uses: a reference; or the part of it that `under` and `match` select, charged. -ENOENT: there is
- * no list of this name. -EINVAL: it does not have `count` samples, or the dataset is not `catalog`. -ENOMEM. `why` says
+/* The list that a plan uses: a reference; or the part of it that `under` and `match` select, charged. Errors of
+ * lists_get. -EINVAL: it does not have `count` samples, or the dataset is not `catalog`. -ENOMEM. `why` says
  * why, and which keys would select `count` samples. */
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
                  struct charge *charge, struct samples **list);

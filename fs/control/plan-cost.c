@@ -14,10 +14,11 @@
 static int find_costs(struct control *control, const struct samples *list, const char *name, const struct asker *asker,
                       struct plan_cost *cost)
 {
+    int looked = 0;
     cost->list = samples_table_costs(control->samples, name);
     /* perhaps put on another node while this one was away */
     if (!cost->list || !samples_costs_are_of(cost->list, list)) {
-        sharing_look(control, asker);
+        looked = sharing_look(control, asker);
         samples_put(cost->list);
         cost->list = samples_table_costs(control->samples, name);
     }
@@ -25,11 +26,16 @@ static int find_costs(struct control *control, const struct samples *list, const
         cost->digest = *samples_digest(cost->list);
         return 0;
     }
-    str_adds(asker->why, cost->list ? "the costs `" : "there is no cost list `");
+    if (!cost->list) {
+        int error = lists_absent(looked, true, name, asker->why);
+        if (error == -ENOENT)
+            str_adds(asker->why, ": upload it with `costs name=NAME`");
+        return error;
+    }
+    str_adds(asker->why, "the costs `");
     str_add_printable(asker->why, name, strlen(name));
-    str_adds(asker->why, cost->list ? "` belong to another list, or to another version of it: upload them for this list"
-                                    : "`: upload it with `costs name=NAME`");
-    return cost->list ? -EINVAL : -ENOENT;
+    return str_fail(asker->why, -EINVAL,
+                    "` belong to another list, or to another version of it: upload them for this list");
 }
 
 int plan_cost_find(struct control *control, const struct samples *list, const struct plan_request *wanted,

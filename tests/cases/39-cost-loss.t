@@ -104,6 +104,28 @@ for how in halve flip grow empty rm; do
 done
 like 'the log names the file' "$(<"$(value "$tmp/node0" log)")" 'samples/tokens: not loaded: the file is damaged'
 
+# --- a server that is not yet in its world cannot say what other nodes have ---
+courier=$(pid_of 0 courier) old=$(pid_of 0 server)
+kill -STOP "$courier"
+rm "$kept/tokens"
+kill -9 "$old"
+ok 'another server follows' wait_for 30 follows 0 server "$old"
+unknown='could not get the lists of all other nodes: see `dealfs status`'
+like 'it does not know whether there are such costs' "$(ask 0)" "does not have the cost list \`tokens\`, and $unknown"
+like 'nor such a list' "$(dealfs plan "$tmp/node0" epoch=1 ranks=4 batch=5 samples=none 2>&1)" "sample list .*$unknown"
+like 'nor can it remove them' "$(request 0 /dev/null costs name=tokens action=remove 2>&1)" "cost list .*$unknown"
+old=$(pid_of 0 server)
+kill -9 "$old"
+ok 'another server follows' wait_for 30 follows 0 server "$old"
+answered() {
+    answer=$(ask 0)
+    [[ $answer != *'could not get'* ]]
+}
+kill -CONT "$courier"
+ok 'the next server waits for its courier' wait_for 30 answered
+is 'and gets the costs from the other node' "$answer" "$up"
+ok 'it is in the world again' wait_for 30 state_is 0 joined
+
 # --- removed while a plan is made by them ---
 cat >"$tmp/long.py" <<'END'
 import os, random, struct, sys, threading, time
