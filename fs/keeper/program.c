@@ -48,22 +48,6 @@ static int find_previous(struct program *p)
     return 0;
 }
 
-/* The shared memory tells a new keeper what the previous one knew about the installed file. */
-int program_init(struct program *p, struct handover *h, uint64_t trial)
-{
-    struct stat st;
-    *p = (struct program){.trial = trial};
-    int error = handover_find_program("dealfs-server", p->path, sizeof p->path);
-    if (error)
-        error = find_previous(p);
-    CLEANUP_CLOSE int fd = error ? -1 : open(p->path, O_PATH | O_CLOEXEC);
-    if (fd >= 0 && atomic_load(&h->program) == PROGRAM_PREVIOUS && fstat(fd, &st) == 0)
-        p->failed = file_of(&st);
-    if (fd >= 0 && !handover_has(FD_PROGRAM)) /* the first keeper: there is no previous program */
-        dup2(fd, FD_PROGRAM);
-    return error;
-}
-
 static bool may_execute(const struct stat *installed, const struct stat *previous)
 {
     mode_t others = installed->st_gid == 0 ? S_IWOTH : S_IWGRP | S_IWOTH;
@@ -85,6 +69,37 @@ static enum program_state judge_installed(const struct program *p, int fd)
     return is_same(file_of(&installed), file_of(&previous)) ? PROGRAM_INSTALLED
            : is_same(file_of(&installed), p->failed)        ? PROGRAM_PREVIOUS
                                                             : PROGRAM_TRIAL;
+}
+
+/* A standby that was started before a trial began or ended has other descriptors than the keeper that it follows. */
+static void correct_trial(struct program *p, uint32_t state, int installed)
+{
+    if (state == PROGRAM_TRIAL) {
+        if (!handover_has(FD_TRIAL) && judge_installed(p, installed) == PROGRAM_TRIAL)
+            set_trial(p, installed);
+        return;
+    }
+    if (state == PROGRAM_INSTALLED && handover_has(FD_TRIAL))
+        dup2(FD_TRIAL, FD_PROGRAM);
+    set_trial(p, -1);
+}
+
+/* The shared memory tells a new keeper what the previous one knew about the installed file. */
+int program_init(struct program *p, struct handover *h, uint64_t trial)
+{
+    struct stat st;
+    uint32_t state = atomic_load(&h->program);
+    *p = (struct program){.trial = trial};
+    int error = handover_find_program("dealfs-server", p->path, sizeof p->path);
+    if (error)
+        error = find_previous(p);
+    CLEANUP_CLOSE int fd = error ? -1 : open(p->path, O_PATH | O_CLOEXEC);
+    if (fd >= 0 && state == PROGRAM_PREVIOUS && fstat(fd, &st) == 0)
+        p->failed = file_of(&st);
+    if (fd >= 0 && !handover_has(FD_PROGRAM)) /* the first keeper: there is no previous program */
+        dup2(fd, FD_PROGRAM);
+    correct_trial(p, state, fd);
+    return error;
 }
 
 void program_choose(struct program *p, struct handover *h)

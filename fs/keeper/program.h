@@ -4,9 +4,9 @@
  *   previous    FD_PROGRAM: the program of the last server that lived long enough; kept open, so it outlives its file
  *
  * A server of an installed file that differs from the previous program is on trial; FD_TRIAL is its program. If it
- * serves for `trial` nanoseconds, its program becomes the previous one. If it dies before, does not serve in that time,
- * or hangs at its end, the next server runs the previous program again, until another file is installed or an upgrade
- * is requested.
+ * serves for `trial` nanoseconds, its program becomes the previous one. If it dies before, also together with its
+ * keeper, does not serve in that time, or hangs at its end, the next server runs the previous program again, until
+ * another file is installed or an upgrade is requested.
  *
  * Root executes an installed file only if root, or the owner of the previous one, is the only user who can write it. */
 #ifndef FS_KEEPER_PROGRAM_H

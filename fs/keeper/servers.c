@@ -51,7 +51,7 @@ int servers_init(struct servers *s, const struct mount_config *config, struct ha
 
 /* Adopt the previous keeper's server if it is alive. If it is not, a server that is just being forked does not count.
  * The number changes at most once, unless the mount's user manipulates it: then another server is started. */
-bool servers_adopt(struct servers *s)
+static bool find_adopted(struct servers *s)
 {
     uint32_t server = atomic_load(&s->handover->server);
     for (int i = 0; i < ADOPT_TRIES; i++) {
@@ -65,6 +65,15 @@ bool servers_adopt(struct servers *s)
     }
     log_warning("the recorded process id of the server keeps changing: another server is started");
     return false;
+}
+
+/* A server on trial that died together with its keeper has failed as well: nobody saw it, but it was not confirmed. */
+bool servers_adopt(struct servers *s)
+{
+    bool adopted = find_adopted(s);
+    if (!adopted && program_died(&s->program))
+        endings_add(&s->handover->endings, ENDING_UNSEEN, 0);
+    return adopted;
 }
 
 /* --- start --- */

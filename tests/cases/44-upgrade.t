@@ -112,11 +112,21 @@ keeper=$(value "$mnt" pids.keeper)
 trying=$(server)
 kill -9 "$keeper"
 follows() { [ "$(value "$mnt" pids.keeper)" != "$keeper" ]; }
-wait_for 10 follows # a death that no keeper sees does not count
+wait_for 10 follows
 kill -9 "$trying"
 wait "$asks"
 is 'it fails' $? 1
 like 'for what the next keeper saw' "$(cat "$tmp/upgrade.out")" "upgrade $mnt: .*: dealfs ${patch//./\\.} still runs"
+is 'and the program before runs' "$(version) $(value "$mnt" program)" "$patch previous"
+begin_trial "$ours"
+keeper=$(value "$mnt" pids.keeper)
+trying=$(server)
+kill -STOP "$keeper" # it sees nothing of what follows
+kill -9 "$trying"
+kill -9 "$keeper"
+wait "$asks"
+is 'server and keeper die together in the trial: it fails' $? 1
+like 'although no keeper saw why' "$(cat "$tmp/upgrade.out")" "upgrade $mnt: .*: dealfs ${patch//./\\.} still runs"
 is 'and the program before runs' "$(version) $(value "$mnt" program)" "$patch previous"
 is 'another upgrade' "$(upgrade)" "$mnt: dealfs $patch -> $ours"
 
