@@ -12,17 +12,20 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/process.h"
+#include "fs/base/thread.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { SPLIT_SECONDS = 60, BUSY_MS = 3000, ABSENT_MS = 10000, TICK_MS = 100 };
+enum { SPLIT_SECONDS = 60, BUSY_MS = 3000, ABSENT_MS = 10000, TICK_MS = 100, TURN_MS = 1000 };
 
 static char *plain_place(const struct start *s, const char *given)
 {
@@ -178,6 +181,35 @@ static unsigned patience_with(int error)
     return error == -EBUSY || error == -EEXIST ? BUSY_MS : error == -ENOENT || error == -ECONNREFUSED ? ABSENT_MS : 0;
 }
 
+/* A mounter ends the connection of a process that mounts nothing and is silent: it may be stopped. So a thread shows,
+ * until `turn` is closed, that this process runs, however long a scan takes. */
+static struct {
+    int mounter, end;
+} turn;
+
+static void *keep_turn(void *unused)
+{
+    struct pollfd end = {.fd = turn.end};
+    while (poll(&end, 1, TURN_MS) <= 0)
+        mounter_send(turn.mounter, "", 1, (const int[MOUNTER_FDS]){-1, -1});
+    close(turn.mounter);
+    close(turn.end);
+    return unused;
+}
+
+static int start_turn(struct start *s, struct str *why)
+{
+    pthread_t thread;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return place_fail(why, "make", "a pipe", strerror(errno), -errno);
+    turn.end = ends[0];
+    s->turn = ends[1];
+    turn.mounter = fcntl(s->mounter, F_DUPFD_CLOEXEC, 3);
+    int error = turn.mounter < 0 ? -errno : thread_create(&thread, "mounter", keep_turn, NULL);
+    return error ? place_fail(why, "start", "a thread", strerror(-error), error) : -pthread_detach(thread);
+}
+
 static int connect_mounter(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(s->options.mounter, s->options.node);
@@ -195,7 +227,8 @@ static int connect_mounter(struct start *s, struct str *why)
     if (fd < 0)
         return fd;
     s->mounter = fd;
-    return check_offer(s, &offer, why);
+    int error = check_offer(s, &offer, why);
+    return error ? error : start_turn(s, why);
 }
 
 int split_begin(struct start *s, struct str *why)

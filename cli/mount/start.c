@@ -225,7 +225,7 @@ static void let_go(struct start *s)
 {
     int *const fds[] = {&s->data.device, &s->data.root,   &s->control.device, &s->control.root, &s->lock,
                         &s->state_fd,    &s->life_theirs, &s->source_fd,      &s->config_fd,    &s->copy,
-                        &s->log,         &s->resized,     &s->mounter};
+                        &s->log,         &s->resized,     &s->mounter,   &s->turn};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close_fd(fds[i]);
     tiers_let_go(&s->tiers);
@@ -352,7 +352,7 @@ void start_init(struct start *s)
     *s = (struct start){.to = stdout};
     options_init(&s->options);
     s->slot = s->tiers.ram_fd = s->tiers.ssd_fd = s->life = s->lock = s->log = s->state_fd = s->source_fd = -1;
-    s->config_fd = s->copy = s->resized = s->life_theirs = s->mounter = -1;
+    s->config_fd = s->copy = s->resized = s->life_theirs = s->mounter = s->turn = -1;
     s->data = s->control = (struct attach_mount){.device = -1, .root = -1};
 }
 

@@ -30,6 +30,7 @@ struct start {
     struct tiers tiers;
     struct catalog *catalog;
     int mounter; /* a socket of dealfs-mounter; -1: this process mounts itself */
+    int turn;    /* while it is open, the mounter waits for this process; -1: there is no need */
     int lock, log, state_fd, source_fd, config_fd, copy, resized, life_theirs;
     struct attach_mount data, control;
     off_t log_before; /* earlier length of the log */

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -74,21 +75,36 @@ int pair_put(const struct pair *p, int data, int control, struct str *why)
     return error;
 }
 
-static bool is_ours(const struct pair *p, const char *path, unsigned minor)
+struct find_ours {
+    const struct pair *pair;
+    const char *path; /* where it was mounted */
+    unsigned minor;
+    char *found; /* where it is now */
+};
+
+/* A folder on the path may have been renamed from another mount namespace, so the path is only preferred. */
+static int find_ours(void *user, const char *path, const struct attach_mount_info *info)
 {
-    struct attach_mount_info info = {0};
-    if (!minor || attach_find(path, &info))
-        return false;
-    bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
-    ours = ours && strcmp(info.source, p->source) == 0 && info.minor == minor && info.uid == p->uid;
-    free(info.source);
-    return ours;
+    struct find_ours *f = user;
+    bool ours = strncmp(info->type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info->type, "fuse") == 0;
+    ours = ours && strcmp(info->source, f->pair->source) == 0 && info->minor == f->minor && info->uid == f->pair->uid;
+    if (!ours || (f->found && strcmp(path, f->path) != 0))
+        return 0;
+    free(f->found);
+    f->found = strdup(path);
+    return f->found ? 0 : -ENOMEM;
 }
 
 static int take_one(const struct pair *p, const char *path, unsigned minor)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    int error = is_ours(p, path, minor) ? attach_unmount(path, minor, true, &why) : 0;
+    struct find_ours f = {p, path, minor, NULL};
+    int error = minor ? attach_each(NULL, find_ours, &f) : 0;
+    if (error)
+        str_addf(&why, "unmount %s: read the mount table: %s", path, strerror(-error));
+    else if (f.found)
+        error = attach_unmount(f.found, minor, true, &why);
+    free(f.found);
     if (error)
         log_error("%s", why.data ? why.data : "unmount: out of memory");
     return error;

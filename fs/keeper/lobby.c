@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { END_S = 20, SOCKET_S = 10, WAITING_MOST = 16, PAUSE_MS = 100 };
+enum { END_S = 20, SOCKET_S = 10, WAITING_MOST = 16, PAUSE_MS = 100, SILENCE_S = 60 };
 
 /* --- the socket --- */
 
@@ -141,6 +141,12 @@ static int let_in(const struct lobby *l, bool busy)
         snprintf(offer.why, sizeof offer.why, "another `dealfs mount` uses it");
         return refuse(fd, -EBUSY, &offer);
     }
+    const char *text = getenv("DEALFS_MOUNTER_PATIENCE"); /* seconds; for tests */
+    const struct timeval silence = {.tv_sec = text && atoi(text) > 0 ? atoi(text) : SILENCE_S};
+    const int on = 1;
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence) < 0)
+        return -1;
     return steal_fd(fd);
 }
 

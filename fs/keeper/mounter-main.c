@@ -37,15 +37,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum {
-    ASKED_FD = FD_MOUNTER,
-    PROTECTED_OOM = -500,
-    PROTECTED_MOST = 48,
-    ARGUMENTS = 7,
-    CLOSING_MOST = 8,
-    SERVED_S = 60,
-    CLEAR_S = 10, /* less than a client waits for the offer */
-};
+enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, PROTECTED_MOST = 48, ARGUMENTS = 7, CLOSING_MOST = 8 };
+enum { SERVED_S = 60, CLEAR_S = 10 /* less than a client waits for the offer */ };
 
 struct mounter {
     struct attach_options options;
@@ -58,6 +51,7 @@ struct mounter {
     unsigned below;     /* the minor number of what was mounted on the mountpoint before; 0: nothing */
     const char *socket; /* used alone; else NULL */
     bool made, tmpfs, put, noted, spent;
+    bool adopted; /* the mount outlived its mounter: its processes can only request to unmount it */
 };
 
 static int mounter_look(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
@@ -277,7 +271,7 @@ static void close_sent(const int fds[MOUNTER_FDS])
     }
 }
 
-/* Returns when no process has the other end any more. */
+/* Returns when no process has the other end any more, or if it is silent and nothing is mounted. */
 static void serve(struct mounter *m)
 {
     for (;;) {
@@ -288,7 +282,10 @@ static void serve(struct mounter *m)
         if (n == sizeof request && fds[0] >= 0 && memchr(request.source, 0, sizeof request.source))
             answer(m, &request, fds[0], fds[1], from);
         close_sent(fds);
-        if (n <= 0 && n != -EBADMSG)
+        bool silent = n == -EAGAIN && (!m->put || m->adopted);
+        if (silent)
+            log_warning("a process that mounts nothing is silent: another one may connect now");
+        if (silent || (n <= 0 && n != -EBADMSG && n != -EAGAIN))
             return;
     }
 }
@@ -336,12 +333,10 @@ static bool say_offer(const struct mounter *m, int to)
 /* A child serves one mount, so that all that its user sends ends with it. */
 static _Noreturn void serve_mount(struct mounter *m, int from)
 {
-    const int on = 1;
-    if (dup2(from, ASKED_FD) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0 ||
-        setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
+    if (dup2(from, ASKED_FD) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0)
         _exit(1);
-    if (pair_adopt(&m->pair)) /* it outlived its mounter: its processes can only request to unmount it */
-        m->made = m->put = m->spent = true;
+    if (pair_adopt(&m->pair))
+        m->adopted = m->made = m->put = m->spent = true;
     serve(m);
     take_dead(m);
     _exit(0);

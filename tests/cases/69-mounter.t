@@ -94,6 +94,9 @@ ok 'it is unmounted' wait_for 20 gone
 ok 'its processes end' wait_for 20 no_client
 one_line 'no other place for the control files' 'cannot be combined' up ",control=$tmp/user"
 one_line 'run' 'dealfs run' as_client dealfs run -o "mounter=$sock" "$src" "$mnt" -- true
+exits 2 'mpirun' as_client env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 \
+    dealfs mount -o "mounter=$sock" "$src" "$mnt"
+like 'which says what to do' "$(cat "$tmp/.output")" 'option mounter: under mpirun, mount with wait_join, then run'
 as_client python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -146,6 +149,21 @@ ok 'keeper and command are killed: the next keeper ends it' wait_for 20 no_clien
 ok 'and never mounts' gone
 ok 'the mounter serves the next' up
 
+# --- a folder that is renamed where it is no mountpoint ---
+ok 'unmount' down
+ok 'its processes end' wait_for 20 no_client
+ok 'again' up
+ok 'its mountpoint is renamed from another namespace' \
+    unshare -m --propagation private sh -c 'umount -l "$1" && mv "$1" "$1.moved"' - "$mnt"
+ok 'the mount is there now' mounted "$mnt.moved"
+mapfile -t all < <(of_client)
+kill -STOP "${all[@]}"
+kill -KILL "${all[@]}"
+gone_there() { ! mounted "$mnt.moved"; }
+ok 'its processes are killed: the mounter unmounts it there' wait_for 20 gone_there
+mv "$mnt.moved" "$mnt"
+ok 'and serves the next' up
+
 # --- the mounter is killed, with the child that serves the mount ---
 again_and_kill_mounter() {
     ok 'it is gone' gone
@@ -193,6 +211,33 @@ kill -TERM "$mounter"
 ok 'SIGTERM again: it ends now' wait "$mounter"
 ok 'and has unmounted' gone
 ok 'the processes of the mount end' wait_for 20 no_client
+
+# --- a client that is stopped before its mount is up ---
+export DEALFS_MOUNTER_PATIENCE=4
+ok 'a mounter that waits only some seconds for a silent client' mounter
+unset DEALFS_MOUNTER_PATIENCE
+traced_mount() { # strace's rule, seconds: a mount, in the background; its messages
+    as_client strace -f -qq -o /dev/null -e "trace=${1%%:*}" -e "inject=$1" timeout "$2" dealfs mount \
+        -o "mounter=$sock,ram=16M,state=$tmp/user/other" "$src" "$mnt" >"$tmp/traced.log" 2>&1 &
+    traced=$!
+    tap_pids+=("$traced")
+}
+traced_mount recvmsg:signal=SIGSTOP:when=1 120
+stopped() { stopped_one=$(pgrep -f "^dealfs mount .*user/other") && [[ $(ps -o stat= -p "$stopped_one") == [Tt]* ]]; }
+ok 'a client stops when it has connected' wait_for 20 stopped
+one_line 'at first another one is refused' 'another `dealfs mount` uses it' up
+ok 'then it is served' wait_for 40 up
+ok 'and reads' serves
+ok 'unmount' down
+kill -CONT "$stopped_one"
+wait "$traced"
+is 'the stopped one continues: it fails' $? 1
+like 'and says why' "$(cat "$tmp/traced.log")" 'dealfs-mounter: it has ended, or has ended the connection'
+traced_mount getdents64:delay_enter=8000000:when=1 120
+ok 'one whose scan takes longer than that is not silent' wait_for 60 serves
+ok 'unmount' down
+kill -TERM "$mounter"
+wait "$mounter"
 
 # --- what is not there yet, or does not answer ---
 up '' & # the containers of a pod start together
