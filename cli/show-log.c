@@ -73,6 +73,8 @@ static int log_show(const struct live *live, bool follow)
                             live->mountpoint);
     CLEANUP_CLOSE int log = log_open(live);
     int error = log < 0 ? log : follow ? log_follow(live, log) : log_copy(log);
+    if (ferror(stdout)) /* command_end says so */
+        return COMMAND_FAILED;
     if (error)
         return command_fail("%s: log in %s: %s", live->mountpoint, live->config.state, strerror(-error));
     return COMMAND_DONE;

@@ -48,12 +48,16 @@ int command_fail(const char *format, ...)
     return COMMAND_FAILED;
 }
 
+int command_lost(int status)
+{
+    command_fail("%sstandard output could not be written: part of it is lost",
+                 status == COMMAND_DONE ? "the command has succeeded, but " : "");
+    return status ? status : COMMAND_FAILED;
+}
+
 int command_end(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    command_fail("standard output could not be written: part of it is lost");
-    return status ? status : COMMAND_FAILED;
+    return fflush(stdout) == 0 && !ferror(stdout) ? status : command_lost(status);
 }
 
 const char *command_why(const struct str *why, int error)

@@ -73,6 +73,7 @@ const char *command_why(const struct str *why, int error);
 void command_note(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The exit status of a program whose command returned `status`: a failure if standard output could not be written. */
 int command_end(int status);
+int command_lost(int status); /* it could not: says so */
 
 /* The subcommands that mount(8) and umount(8) call as mount.fuse.dealfs and umount.fuse.dealfs. */
 int command_mount_helper(int argc, char **argv);

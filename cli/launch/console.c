@@ -1,6 +1,8 @@
 /* Implements console.h. */
 #include "cli/launch/console.h"
 
+#include "cli/base/command.h"
+
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,10 +20,11 @@ static void outlet_fini(struct channel_out *o)
     str_fini(&o->data);
 }
 
-void console_fini(struct console *c)
+int console_fini(struct console *c, int status)
 {
     outlet_fini(&c->out);
     outlet_fini(&c->err);
+    return c->lost ? command_lost(status) : status;
 }
 
 void console_clear(struct console *c)
@@ -69,11 +72,12 @@ bool console_waits(const struct console *c)
     return !c->dropped && (outlet_waits(&c->out) || outlet_waits(&c->err));
 }
 
-/* Output is lost if nobody reads any more. */
-void console_push(struct channel_out *o)
+/* Output is lost if nobody reads any more, or a disk is full. */
+void console_push(struct console *c, struct channel_out *o)
 {
     if (outlet_push(o)) {
         str_fini(&o->data);
         o->sent = 0;
+        c->lost |= o == &c->out;
     }
 }

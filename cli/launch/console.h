@@ -8,11 +8,13 @@
 struct console {
     struct channel_out out, err; /* standard output and standard error */
     bool drawn;                  /* a progress line is on the terminal */
+    bool lost;                   /* a part of standard output could not be written */
     bool dropped;                /* the user is in a hurry: do not wait for readers */
 };
 
 void console_init(struct console *c);
-void console_fini(struct console *c); /* writes what can be written at once */
+/* Writes what can be written at once. Returns `status`, or a failure if a part of standard output was lost. */
+int console_fini(struct console *c, int status);
 
 /* Print our own line; `host` may be NULL. */
 void console_say(struct console *c, const char *host, const char *text);
@@ -23,6 +25,6 @@ void console_add(struct console *c, struct channel_out *to, const struct str *by
 
 bool console_is_full(const struct console *c); /* do not read from agents for now */
 bool console_waits(const struct console *c);   /* something is not written yet */
-void console_push(struct channel_out *o);      /* when poll(2) reports POLLOUT */
+void console_push(struct console *c, struct channel_out *o); /* when poll(2) reports POLLOUT */
 
 #endif

@@ -343,9 +343,9 @@ static void wait_for_events(struct head *h)
     if (h->polled[1].revents)
         read_lines(h, NULL, &h->world.output, &h->words);
     if (h->polled[2].revents)
-        console_push(&h->console.out);
+        console_push(&h->console, &h->console.out);
     if (h->polled[3].revents)
-        console_push(&h->console.err);
+        console_push(&h->console, &h->console.err);
     for (unsigned i = 0; i < h->nodes->count; i++) {
         struct launch_node *node = &h->nodes->node[i];
         const struct pollfd *polled = h->polled + FIXED + PER_NODE * i;
@@ -443,7 +443,6 @@ int head_run(struct launch_nodes *nodes, const struct launch_wish *wish)
     launch_world_fini(&h.world);
     free(h.polled);
     close(h.signals);
-    console_fini(&h.console);
     str_fini(&h.words);
-    return h.status;
+    return console_fini(&h.console, h.status);
 }

@@ -356,6 +356,13 @@ void start_init(struct start *s)
     s->data = s->control = (struct attach_mount){.device = -1, .root = -1};
 }
 
+/* A reader of the messages who has gone must not end this process half way. Programs that it executes do not inherit a
+ * handler. */
+static void ignore_pipe(int number)
+{
+    (void)number;
+}
+
 int start_look(struct start *s, struct str *why)
 {
     int error = prepare_owner(s, why);
@@ -376,6 +383,7 @@ int start_mount(struct start *s, struct str *why)
     int error = 0;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         interrupt_catch(ends[i]);
+    signal(SIGPIPE, ignore_pipe);
     for (size_t i = 0; !error && i < sizeof steps / sizeof steps[0]; i++) {
         if (steps[i] == mounts_put_up)
             error = fill_config(s);

@@ -250,11 +250,24 @@ same 'the mount is the source' "$src" "$mnt"
 ok 'stage' closed stage "$mnt"
 fails 'a mistake fails' closed stage "$mnt/nothing"
 full() { dealfs "$@" >/dev/full; }
-for command in 'status' "status $mnt" "status --json $mnt" "where $mnt class0/000.bin" \
-    "plan $mnt epoch=1 ranks=1 batch=1" "stage $mnt" help; do
+for command in 'status' "status $mnt" "status --json $mnt" "where $mnt class0/000.bin" "verify $mnt" "log $mnt" \
+    "plan $mnt epoch=1 ranks=1 batch=1" "stage $mnt" "shuffle $mnt seed=1" "exchange $mnt epoch=1 fraction=0.5" \
+    "top --once $mnt" "upgrade $mnt" "index $mnt some --format fixed=100" doctor clean help 'help all' --version \
+    'mount --help'; do
     # shellcheck disable=SC2086
     one_line "a full disk: $command" 'No space left on device|part of it is lost' full $command
 done
 ok 'umount without standard descriptors' closed umount "$mnt"
+said='the command has succeeded, but standard output could not be written'
+one_line 'a full disk: mount' "$said" full mount "$src" "$mnt"
+ok 'it is mounted' mounted "$mnt"
+ok 'umount' dealfs umount "$mnt"
+mkfifo "$tmp/pipe"
+exec 7<>"$tmp/pipe" 8>"$tmp/pipe" 7<&-
+unread() { dealfs "$@" >&8; }
+one_line 'a pipe that nobody reads: mount' "$said" unread mount "$src" "$mnt"
+ok 'it is mounted' mounted "$mnt"
+ok 'umount' dealfs umount "$mnt"
+exec 8>&-
 nothing_left
 done_testing

@@ -44,6 +44,9 @@ is 'the whole output arrives' "$(wc -l <&9)" $lines
 exec 9<&-
 finish 'a reader that pauses' 4 20
 ok 'its errors, too' grep -qx end "$tmp/log"
+to_full() { DEALFS_RSH=$tmp/rsh dealfs launch --hosts away "$src" "$mnt" -- echo hello >/dev/full; }
+exits 1 'output that cannot be written' to_full
+like 'and is reported' "$(cat "$tmp/.output")" 'succeeded, but standard output could not be written: part of it is lost'
 mkfifo "$tmp/err"
 DEALFS_RSH=$tmp/rsh DEALFS_LAUNCH_PATIENCE=2 dealfs launch --hosts away "$src" "$mnt" -- \
     sh -c 'seq '$lines' >&2; kill -0 $$ && exit 4' >"$tmp/log" 2>"$tmp/err" &
