@@ -23,8 +23,8 @@ void console_progress(struct console *c, const char *text);
 void console_clear(struct console *c); /* removes it */
 void console_add(struct console *c, struct channel_out *to, const struct str *bytes);
 
-bool console_is_full(const struct console *c); /* do not read from agents for now */
-bool console_waits(const struct console *c);   /* something is not written yet */
+bool console_is_full(const struct console *c);               /* do not read from agents for now */
+bool console_waits(const struct console *c);                 /* something is not written yet */
 void console_push(struct console *c, struct channel_out *o); /* when poll(2) reports POLLOUT */
 
 #endif

@@ -225,7 +225,7 @@ static void let_go(struct start *s)
 {
     int *const fds[] = {&s->data.device, &s->data.root,   &s->control.device, &s->control.root, &s->lock,
                         &s->state_fd,    &s->life_theirs, &s->source_fd,      &s->config_fd,    &s->copy,
-                        &s->log,         &s->resized,     &s->mounter,   &s->turn};
+                        &s->log,         &s->resized,     &s->mounter,        &s->turn};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close_fd(fds[i]);
     tiers_let_go(&s->tiers);

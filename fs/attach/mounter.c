@@ -58,7 +58,8 @@ int mounter_ask(int mounter, const struct mounter_request *request, int given, s
         error = (int)await_message(answer, reply, sizeof *reply, fds);
     if (error) {
         str_addf(why, "ask dealfs-mounter: %s",
-                 error == -EPIPE || error == -ECONNRESET ? "it has ended, or has ended the connection" : strerror(-error));
+                 error == -EPIPE || error == -ECONNRESET ? "it has ended, or has ended the connection"
+                                                         : strerror(-error));
         return error == -ECONNRESET ? -EPIPE : error;
     }
     reply->why[sizeof reply->why - 1] = '\0';

@@ -120,7 +120,10 @@ static void refuse_count(struct control *control, const struct plan_request *wan
 
 int lists_absent(int looked, bool costs, const char *name, struct str *why)
 {
-    str_addf(why, "%s %s list `", looked ? "this node does not have the" : "there is no", costs ? "cost" : "sample");
+    static const char *const said[2][2] = {
+        {"there is no sample list `", "there is no cost list `"},
+        {"this node does not have the sample list `", "this node does not have the cost list `"}};
+    str_adds(why, said[looked != 0][costs]);
     str_add_printable(why, name, strlen(name));
     str_adds(why, "`");
     if (!looked)

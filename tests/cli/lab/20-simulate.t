@@ -7,7 +7,7 @@ require python3
 ok 'simulate, JSON and picture' sh -c "dealfs simulate imbalance --json --plot '$tmp/boxes.svg' >'$tmp/boxes.json'"
 full() { dealfs "$@" >/dev/full; }
 exits 1 'an output that cannot be written' full simulate imbalance --nodes 2 --batch 2 --steps 2
-exits 1 'nor the model'\''s' full model --samples 9 --nodes 2 --train-rate 1 --storage-rate 1 --cache-rate 1
+exits 1 'nor the model'\''s' full model --samples 900 --nodes 2 --train-rate 1 --storage-rate 1 --cache-rate 1
 like 'and this is reported' "$(cat "$tmp/.output")" 'part of it is lost'
 mkfifo "$tmp/fifo"
 timeout 60 cat "$tmp/fifo" >"$tmp/piped" &
