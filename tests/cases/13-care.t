@@ -133,16 +133,18 @@ one_line 'demo without /dev/fuse' '/dev/fuse.*To do:' \
     unshare -m sh -c 'mknod "$2" c 10 999 && mount --bind "$2" /dev/fuse && exec "$1" demo' sh "$tmp/alone/dealfs" \
     "$tmp/no-fuse"
 is 'it has made nothing' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
-for when in 'making images' 'is mounted on'; do
+makes_images() { compgen -G "$tmp/dealfs-demo*/pictures/*/0050.jpg"; }
+is_mounted() { sweep_mounts "$tmp" | grep -q /dealfs-demo; }
+for when in makes_images is_mounted; do
     env --default-signal=INT dealfs demo >"$tmp/demo.log" 2>&1 &
     demo=$!
     tap_pids+=("$demo")
-    wait_for 60 sh -c "grep -q '$when' '$tmp/demo.log' || ls '$tmp'/dealfs-demo*/pictures/*/0050.jpg"
+    ok "demo: $when" wait_for 60 $when
     kill -INT $demo
     wait $demo
-    isnt "demo: Ctrl-C after '$when' ends it" $? 0
+    isnt 'Ctrl-C ends it' $? 0
     is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
-    nothing_left "nothing is left by demo after Ctrl-C after '$when'"
+    nothing_left "nothing is left by demo after Ctrl-C: $when"
 done
 
 # --- stage is stopped by Ctrl-C, and goes on from there ---
