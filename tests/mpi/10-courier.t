@@ -1,7 +1,7 @@
 #!/bin/bash
 # Couriers under mpirun, each with a server that is none (fake-server): how a world forms, carries, suffers and ends.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap"
-require mpirun
+require mpirun strace
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 # What Open MPI has not freed at its end is not ours.
@@ -81,6 +81,20 @@ new_world
 serve_all 2 fetch=40 depth=40 value=131000 values=8
 launch 2 --mca btl tcp,self --
 ok 'long spans' wait_for 60 all_said 2 '^fetched: 40 right'
+end_servers
+ok 'leave in order' ended 0
+
+# With process_vm_readv the kernel looks up each page of a sample.
+cat >"$tmp/traced" <<EOF
+#!/bin/sh
+exec strace -f -qq -e trace=process_vm_readv -o "$tmp/calls.\$\$" "$courier" "\$@"
+EOF
+chmod +x "$tmp/traced"
+new_world
+serve_all 2 fetch=100 depth=8 value=131072
+courier=$tmp/traced launch 2 --
+ok 'values of 128 KiB in shared memory' wait_for 60 all_said 2 '^fetched: 100 right'
+is 'are copied without a system call' "$(cat "$tmp"/calls.*)" ''
 end_servers
 ok 'leave in order' ended 0
 
