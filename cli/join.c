@@ -1,7 +1,6 @@
 /* dealfs join: form a world over live mounts. */
 #include "cli/base/options.h"
 #include "cli/mount/nodes.h"
-#include "fs/base/size.h"
 #include "fs/wire/node.h"
 
 #include <getopt.h>

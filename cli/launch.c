@@ -5,7 +5,6 @@
 #include "cli/launch/launch-world.h"
 #include "cli/mount/mount-options.h"
 #include "fs/base/clock.h"
-#include "fs/base/size.h"
 
 #include <getopt.h>
 #include <string.h>

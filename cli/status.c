@@ -5,7 +5,6 @@
 #include "cli/live/reports.h"
 #include "cli/live/status-text.h"
 #include "fs/base/json.h"
-#include "fs/base/size.h"
 
 #include <errno.h>
 #include <getopt.h>

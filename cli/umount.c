@@ -2,7 +2,6 @@
 #include "cli/base/options.h"
 #include "cli/live/client.h"
 #include "cli/mount/unmount.h"
-#include "fs/base/cleanup.h"
 #include "fs/base/json.h"
 
 #include <errno.h>

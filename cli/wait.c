@@ -6,7 +6,6 @@
 #include "cli/live/live.h"
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
-#include "fs/base/size.h"
 
 #include <errno.h>
 #include <getopt.h>

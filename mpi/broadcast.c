@@ -6,7 +6,6 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/base/log.h"
 #include "fs/catalog/catalog.h"
 #include "fs/catalog/derived.h"
 #include "mpi/ask.h"

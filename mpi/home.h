@@ -16,7 +16,6 @@
 #ifndef MPI_HOME_H
 #define MPI_HOME_H
 
-#include "fs/base/str.h"
 #include "fs/base/process.h"
 #include "fs/wire/message.h"
 #include "fs/wire/ring.h"

@@ -1,8 +1,6 @@
 #include "mpi/members.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/clock.h"
-#include "fs/base/size.h"
 #include "fs/catalog/catalog.h"
 #include "mpi/ask.h"
 

@@ -5,8 +5,6 @@
 
 #include "fs/base/str.h"
 
-#include <stdbool.h>
-
 /* -ENOTTY: standard input or output is not a terminal. Nothing is drawn before screen_draw. */
 int screen_begin(void);
 void screen_end(void);

@@ -5,7 +5,6 @@
 
 #include "fs/base/str.h"
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 struct remains {

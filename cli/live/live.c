@@ -112,6 +112,14 @@ static void match_known(struct live *live, const struct keeper_seen *keeper)
         live->keeper = keeper->pid;
 }
 
+static void take_config(struct live *live, const struct mount_config *config)
+{
+    if (live->configured)
+        config_fini(&live->config);
+    live->config = *config;
+    live->configured = true;
+}
+
 static int match_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_search *s = user;
@@ -127,10 +135,7 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
         config_fini(&config);
         return 0;
     }
-    if (s->live->configured)
-        config_fini(&s->live->config);
-    s->live->config = config;
-    s->live->configured = true;
+    take_config(s->live, &config);
     s->live->keeper = keeper->pid;
     return 0;
 }
@@ -146,10 +151,7 @@ static int match_mounter(void *user, const struct keeper_seen *mounter)
         config_fini(&config); /* an older one, of another mount */
         return 0;
     }
-    if (s->live->configured)
-        config_fini(&s->live->config);
-    s->live->config = config;
-    s->live->configured = true;
+    take_config(s->live, &config);
     s->live->mounter = mounter->pid;
     return 0;
 }

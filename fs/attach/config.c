@@ -240,17 +240,15 @@ int config_read(const char *state, struct mount_config *config)
 /* Mapped instead of read: other processes with this descriptor share its position. */
 static int copy_sealed(int fd, struct str *text)
 {
-    struct stat st;
-    if (!file_is_sealed(fd) || fstat(fd, &st) < 0)
-        return -EPERM;
-    if (st.st_size <= 0 || st.st_size > MOST)
-        return -EBADMSG;
-    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    str_add(text, map, (size_t)st.st_size);
-    munmap(map, (size_t)st.st_size);
-    return text->failed ? -ENOMEM : 0;
+    void *map;
+    size_t n;
+    int error = file_is_sealed(fd) ? file_map(fd, 1, &map, &n) : -EPERM;
+    if (error)
+        return error;
+    if (n <= MOST)
+        str_add(text, map, n);
+    munmap(map, n);
+    return n > MOST ? -EBADMSG : text->failed ? -ENOMEM : 0;
 }
 
 int config_parse(struct str *text, struct mount_config *config)

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -123,6 +124,18 @@ int file_write_atomic_parts(int dir, const char *path, const struct iovec *part,
     if (!error && fchmod(fd, mode))
         error = -errno;
     return settle_beside(dir, fd, name, path, error);
+}
+
+int file_map(int fd, size_t least, void **map, size_t *n)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) || (size_t)st.st_size < least)
+        return -EBADMSG;
+    *n = (size_t)st.st_size;
+    *map = mmap(NULL, *n, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    return *map == MAP_FAILED ? -errno : 0;
 }
 
 /* The kernel copies if it can; between some filesystems it cannot. */

@@ -13,6 +13,10 @@
 int file_read(int dir, const char *path, size_t most, struct str *out);
 int file_read_fd(int fd, size_t most, struct str *out);
 
+/* Maps a whole file of at least `least` bytes for reading. -EBADMSG: it is shorter, or not a regular file. The mapping
+ * does not prevent sealing. */
+int file_map(int fd, size_t least, void **map, size_t *n);
+
 /* All or nothing: writes a temporary file next to it, then fsync and rename. */
 int file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode);
 struct iovec;

@@ -30,6 +30,15 @@ int threads_start(pthread_t *thread, int most, const char *name, void *(*body)(v
     return started;
 }
 
+void thread_stop(pthread_t thread, pthread_mutex_t *lock, pthread_cond_t *changed, bool *stop)
+{
+    pthread_mutex_lock(lock);
+    *stop = true;
+    pthread_cond_signal(changed);
+    pthread_mutex_unlock(lock);
+    pthread_join(thread, NULL);
+}
+
 void threads_join(const pthread_t *thread, int count)
 {
     for (int i = 0; i < count; i++)

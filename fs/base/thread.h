@@ -14,6 +14,8 @@ int thread_create(pthread_t *thread, const char *name, void *(*body)(void *), vo
 
 /* Starts up to `most` threads with one body and argument. Returns how many started. */
 int threads_start(pthread_t *thread, int most, const char *name, void *(*body)(void *), void *argument);
+/* Sets `stop` under the lock, signals, and joins. */
+void thread_stop(pthread_t thread, pthread_mutex_t *lock, pthread_cond_t *changed, bool *stop);
 void threads_join(const pthread_t *thread, int count);
 
 unsigned processors_count(void); /* available to this process; at least 1 */

@@ -1,5 +1,6 @@
 /* Opens a catalog and answers queries: everything reads the mapping in place. */
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 #include "fs/catalog/catalog-inside.h"
 
 #include <fcntl.h>
@@ -23,19 +24,14 @@ int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog)
     return error;
 }
 
-/* a private mapping does not prevent sealing the file */
 int catalog_open_fd(int fd, struct catalog **catalog)
 {
-    struct stat st;
-    if (fstat(fd, &st))
-        return -errno;
-    if (!S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(struct format_header))
-        return -EBADMSG;
-    size_t n = (size_t)st.st_size;
-    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    int error = catalog_open_memory(map, n, catalog);
+    void *map;
+    size_t n;
+    int error = file_map(fd, sizeof(struct format_header), &map, &n);
+    if (error)
+        return error;
+    error = catalog_open_memory(map, n, catalog);
     if (error)
         munmap(map, n);
     else

@@ -35,18 +35,28 @@ static int seal_memory(int copy)
 
 /* Check the copy, not the original: the original may change or grow endlessly while root copies it for the mount's
  * owner. */
-int copy_fill(int copy, int from, uint64_t most)
+static int fill_checked(int copy, int from, uint64_t most, int (*check)(int fd))
 {
-    struct catalog *catalog;
     if (ftruncate(copy, 0) < 0 || lseek(copy, 0, SEEK_SET) < 0)
         return -errno;
     int error = file_copy(from, copy, most);
     if (!error)
-        error = catalog_open_fd(copy, &catalog);
-    if (error)
-        return error;
-    catalog_close(catalog);
-    return seal_memory(copy);
+        error = check(copy);
+    return error ? error : seal_memory(copy);
+}
+
+static int check_catalog(int fd)
+{
+    struct catalog *catalog;
+    int error = catalog_open_fd(fd, &catalog);
+    if (!error)
+        catalog_close(catalog);
+    return error;
+}
+
+int copy_fill(int copy, int from, uint64_t most)
+{
+    return fill_checked(copy, from, most, check_catalog);
 }
 
 int copy_derive(int copy, const struct derived *derived)
@@ -62,16 +72,16 @@ int copy_derive(int copy, const struct derived *derived)
     return error ? error : copy_fill(copy, from, length);
 }
 
-int copy_fill_derived(int copy, int from, uint64_t most)
+static int check_derived(int fd)
 {
     struct derived *derived;
-    if (ftruncate(copy, 0) < 0 || lseek(copy, 0, SEEK_SET) < 0)
-        return -errno;
-    int error = file_copy(from, copy, most);
+    int error = derived_open(fd, &derived);
     if (!error)
-        error = derived_open(copy, &derived);
-    if (error)
-        return error;
-    derived_close(derived);
-    return seal_memory(copy);
+        derived_close(derived);
+    return error;
+}
+
+int copy_fill_derived(int copy, int from, uint64_t most)
+{
+    return fill_checked(copy, from, most, check_derived);
 }

@@ -103,15 +103,9 @@ static int derived_check(struct derived *d)
 int derived_open(int fd, struct derived **derived)
 {
     struct derived *d = calloc(1, sizeof *d);
-    struct stat st;
     if (!d)
         return -ENOMEM;
-    int error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && st.st_size > 0 ? 0 : -EBADMSG;
-    if (!error) {
-        d->length = (size_t)st.st_size;
-        d->map = mmap(NULL, d->length, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-        error = d->map == MAP_FAILED ? -errno : 0;
-    }
+    int error = file_map(fd, 1, &d->map, &d->length);
     if (error)
         d->map = NULL;
     else

@@ -139,18 +139,14 @@ static int check_list(const struct catalog *c, const struct list_header *header,
 
 int samples_load_fd(const struct catalog *c, int fd, struct samples **out, uint64_t *version)
 {
-    struct stat st;
-    if (fstat(fd, &st))
-        return -errno;
-    if (!S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(struct list_header))
-        return -EBADMSG;
-    size_t n = (size_t)st.st_size;
-    void *map = mmap(NULL, n, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    const struct list_header *header = map;
     struct samples_content content;
-    int error = check_list(c, header, n, &content);
+    void *map;
+    size_t n;
+    int error = file_map(fd, sizeof(struct list_header), &map, &n);
+    if (error)
+        return error;
+    const struct list_header *header = map;
+    error = check_list(c, header, n, &content);
     if (error) {
         munmap(map, n);
         return error;

@@ -303,7 +303,7 @@ static int check_kind(struct samples_table *t, const char *name, const struct sa
     return known ? -ENOTUNIQ : 0;
 }
 
-int samples_table_put_after(struct samples_table *t, const char *name, uint64_t after, struct samples *s)
+int samples_table_put(struct samples_table *t, const char *name, uint64_t after, struct samples *s)
 {
     int error = check_name(name);
     if (!error) {
@@ -315,11 +315,6 @@ int samples_table_put_after(struct samples_table *t, const char *name, uint64_t 
     }
     samples_put(s);
     return error;
-}
-
-int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
-{
-    return samples_table_put_after(t, name, 0, s);
 }
 
 int samples_table_remove(struct samples_table *t, const char *name, bool costs)

@@ -104,10 +104,8 @@ struct samples *samples_table_find(struct samples_table *table, const char *name
 struct samples *samples_table_costs(struct samples_table *table, const char *name); /* the same for costs */
 /* Names have 1 to 64 of A-Za-z0-9._- and do not begin with a dot; the built-in names are -EEXIST. Owns the reference.
  * -ENOTUNIQ: a list of samples and one of costs would have the same name. -EDQUOT: there are SAMPLES_LISTS already;
- * -E2BIG: together they would have more than samples_table_most entries. */
-int samples_table_put(struct samples_table *table, const char *name, struct samples *s);
-/* The same; the version becomes higher than `after`. */
-int samples_table_put_after(struct samples_table *table, const char *name, uint64_t after, struct samples *s);
+ * -E2BIG: together they would have more than samples_table_most entries. The version becomes higher than `after`. */
+int samples_table_put(struct samples_table *table, const char *name, uint64_t after, struct samples *s);
 /* 0: no list of this name was uploaded */
 uint64_t samples_table_version(struct samples_table *table, const char *name);
 int samples_table_remove(struct samples_table *table, const char *name, bool costs); /* -ENOENT */

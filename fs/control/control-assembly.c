@@ -24,7 +24,6 @@
 #include "fs/world/extents.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
@@ -67,11 +66,7 @@ static void writer_stop(struct control *control)
 {
     if (!control->writing)
         return;
-    pthread_mutex_lock(&control->writer_lock);
-    control->writer_stop = true;
-    pthread_cond_signal(&control->writer_wake);
-    pthread_mutex_unlock(&control->writer_lock);
-    pthread_join(control->writer, NULL);
+    thread_stop(control->writer, &control->writer_lock, &control->writer_wake, &control->writer_stop);
     control->writing = false;
 }
 

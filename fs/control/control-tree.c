@@ -8,6 +8,7 @@
 #include "fs/control/open.h"
 #include "fs/control/plan-files.h"
 #include "fs/control/snapshots.h"
+#include "fs/fuse/reply.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -308,14 +309,6 @@ static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name, m
     refuse_change(req, parent, name);
 }
 
-/* Python asks for each file that it opens whether it is a terminal. */
-static void refuse_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argument, struct fuse_file_info *fi,
-                         unsigned flags, const void *in, size_t in_length, size_t out_length)
-{
-    (void)ino, (void)command, (void)argument, (void)fi, (void)flags, (void)in, (void)in_length, (void)out_length;
-    fuse_reply_err(req, ENOTTY);
-}
-
 const struct fuse_lowlevel_ops control_ops = {
     .init = tree_init,
     .lookup = tree_lookup,
@@ -327,7 +320,7 @@ const struct fuse_lowlevel_ops control_ops = {
     .write = control_write,
     .release = control_release,
     .fsync = control_fsync,
-    .ioctl = refuse_ioctl,
+    .ioctl = reply_no_ioctl,
     .create = refuse_create,
     .mknod = refuse_mknod,
     .mkdir = refuse_mkdir,

@@ -245,12 +245,8 @@ void sharing_destroy(struct sharing *s)
 {
     if (!s)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->stopping = true;
-    pthread_cond_signal(&s->wanted);
-    pthread_mutex_unlock(&s->lock);
     if (s->running)
-        pthread_join(s->thread, NULL);
+        thread_stop(s->thread, &s->lock, &s->wanted, &s->stopping);
     pthread_cond_destroy(&s->wanted);
     pthread_mutex_destroy(&s->lock);
     free(s);

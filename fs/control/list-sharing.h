@@ -16,7 +16,6 @@
 #define FS_CONTROL_LIST_SHARING_H
 
 #include "fs/control/protocol.h"
-#include "fs/world/self.h"
 
 struct sharing;
 

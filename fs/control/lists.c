@@ -246,7 +246,7 @@ static int keep_list(struct control *control, const struct list_put *put, struct
         return str_fail(why, -EINVAL, "`%s` needs %s after its first line", verb_of(costs),
                         costs ? "numbers" : "paths or records");
     }
-    int error = samples_table_put_after(control->samples, put->name, put->after, list);
+    int error = samples_table_put(control->samples, put->name, put->after, list);
     if (error == -EDQUOT || error == -E2BIG)
         return refuse_more(control, error, costs, why);
     if (error)

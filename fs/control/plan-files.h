@@ -14,7 +14,6 @@
 #define FS_CONTROL_PLAN_FILES_H
 
 #include <fuse_lowlevel.h>
-#include <stdbool.h>
 
 struct kept;
 struct plan_files;

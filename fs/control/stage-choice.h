@@ -8,7 +8,6 @@
 
 #include "fs/catalog/samples.h"
 #include "fs/control/protocol.h"
-#include "fs/wire/ring.h"
 
 #define STAGE_LIST "staged"
 

@@ -5,6 +5,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/fuse/data-inside.h"
+#include "fs/fuse/reply.h"
 
 #include <string.h>
 
@@ -145,14 +146,6 @@ static void data_statfs(fuse_req_t req, fuse_ino_t ino)
     fuse_reply_statfs(req, &st);
 }
 
-/* Python asks for each file that it opens whether it is a terminal. */
-static void data_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg, struct fuse_file_info *fi,
-                       unsigned flags, const void *in, size_t in_size, size_t out_size)
-{
-    (void)ino, (void)command, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
-    fuse_reply_err(req, ENOTTY);
-}
-
 /* The others are missing on purpose: flush, access, lseek and extended attributes get ENOSYS once and are never sent
  * again. Writes never arrive, because the mount is read-only. */
 const struct fuse_lowlevel_ops data_ops = {
@@ -166,5 +159,5 @@ const struct fuse_lowlevel_ops data_ops = {
     .readdir = listing_readdir,
     .readdirplus = listing_readdirplus,
     .statfs = data_statfs,
-    .ioctl = data_ioctl,
+    .ioctl = reply_no_ioctl,
 };

@@ -3,6 +3,7 @@
 #include "fs/fuse/gate.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/fuse/reply.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -199,12 +200,6 @@ static void gate_statfs(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_statfs(req, &(struct statvfs){.f_bsize = 4096, .f_frsize = 4096, .f_namemax = 255});
 }
 
-static void gate_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg, struct fuse_file_info *fi,
-                       unsigned flags, const void *in, size_t in_size, size_t out_size)
-{
-    gate_of(req)->config.below->ioctl(req, ino, command, arg, fi, flags, in, in_size, out_size);
-}
-
 const struct fuse_lowlevel_ops gate_ops = {
     .init = gate_init,
     .lookup = gate_lookup,
@@ -216,7 +211,7 @@ const struct fuse_lowlevel_ops gate_ops = {
     .readdir = gate_readdir,
     .readdirplus = gate_readdirplus,
     .statfs = gate_statfs,
-    .ioctl = gate_ioctl,
+    .ioctl = reply_no_ioctl,
 };
 
 /* --- interface --- */

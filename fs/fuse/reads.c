@@ -424,13 +424,8 @@ int reads_create(unsigned limit, struct feed *feed, struct reads **reads)
 
 void reads_stop(struct reads *r)
 {
-    pthread_mutex_lock(&r->lock);
-    bool again = r->stopping;
-    r->stopping = true;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-    if (!again)
-        pthread_join(r->thread, NULL);
+    if (!r->stopping)
+        thread_stop(r->thread, &r->lock, &r->changed, &r->stopping);
 }
 
 void reads_destroy(struct reads *r)

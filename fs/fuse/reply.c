@@ -65,3 +65,10 @@ ssize_t reply_error(int fd, uint64_t unique, int error)
     struct fuse_out_header out = {.len = sizeof out, .error = error, .unique = unique};
     return reply_write(fd, &(struct iovec){&out, sizeof out}, 1);
 }
+
+void reply_no_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argument, struct fuse_file_info *fi,
+                    unsigned flags, const void *in, size_t in_size, size_t out_size)
+{
+    (void)ino, (void)command, (void)argument, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
+    fuse_reply_err(req, ENOTTY);
+}

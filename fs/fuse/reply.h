@@ -20,4 +20,8 @@ ssize_t reply_write(int fd, const struct iovec *iov, int count);
 /* `error` is negative. */
 ssize_t reply_error(int fd, uint64_t unique, int error);
 
+/* The handler of ioctl: ENOTTY. Python asks for each file that it opens whether it is a terminal. */
+void reply_no_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argument, struct fuse_file_info *fi,
+                    unsigned flags, const void *in, size_t in_size, size_t out_size);
+
 #endif

@@ -195,11 +195,7 @@ void watch_stop(struct watch *w)
 {
     if (!w || w->stopped)
         return;
-    pthread_mutex_lock(&w->lock);
-    w->stopping = true;
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
+    thread_stop(w->thread, &w->lock, &w->wake, &w->stopping);
     w->stopped = true;
 }
 

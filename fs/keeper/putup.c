@@ -3,9 +3,7 @@
 
 #include "fs/attach/mounter.h"
 #include "fs/attach/pair.h"
-#include "fs/base/cleanup.h"
 #include "fs/base/log.h"
-#include "fs/base/process.h"
 #include "fs/wire/handover.h"
 
 #include <errno.h>

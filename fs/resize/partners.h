@@ -3,7 +3,6 @@
 #ifndef FS_RESIZE_PARTNERS_H
 #define FS_RESIZE_PARTNERS_H
 
-#include "fs/base/str.h"
 #include "fs/catalog/derived.h"
 #include "fs/wire/resizing.h"
 

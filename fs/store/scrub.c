@@ -3,6 +3,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/thread.h"
 #include "fs/store/tier-read.h"
 
 #define SLACK (100 * MILLISECOND) /* pauses are not shorter */
@@ -87,11 +88,7 @@ void scrub_stop(struct scrub *s)
 {
     if (!s->running)
         return;
-    pthread_mutex_lock(&s->lock);
-    s->stop = true;
-    pthread_cond_signal(&s->ended);
-    pthread_mutex_unlock(&s->lock);
-    pthread_join(s->thread, NULL);
+    thread_stop(s->thread, &s->lock, &s->ended, &s->stop);
     pthread_cond_destroy(&s->ended);
     pthread_mutex_destroy(&s->lock);
     s->running = false;

@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/thread.h"
 #include "fs/store/ingest.h"
 #include "fs/store/reclaim.h"
 #include "fs/store/restore.h"
@@ -142,11 +143,7 @@ static void tier_destroy(struct layer *layer)
     scrub_stop(&t->scrub);
     if (t->running) {
         tier_flush(t);
-        pthread_mutex_lock(&t->stock.lock);
-        t->stop = true;
-        pthread_cond_signal(&t->stock.work);
-        pthread_mutex_unlock(&t->stock.lock);
-        pthread_join(t->thread, NULL);
+        thread_stop(t->thread, &t->stock.lock, &t->stock.work, &t->stop);
     }
     rooms_fini(&t->rooms);
     stock_fini(&t->stock);

@@ -1,6 +1,5 @@
 /* Which values are worth a try at compression: not those of compressed formats. A wrong guess costs time or room,
  * never data. */
-#include "fs/store/answer.h"
 #include "fs/store/value.h"
 
 #include <string.h>

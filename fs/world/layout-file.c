@@ -213,16 +213,12 @@ int layout_open(const char *path, const struct catalog *catalog, struct layout *
 
 int layout_open_fd(int fd, const struct catalog *catalog, struct layout **out)
 {
-    struct stat st;
-    if (fstat(fd, &st))
-        return -errno;
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct layout_header))
-        return -EBADMSG;
-    size_t n = (size_t)st.st_size;
-    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    int error = layout_from_memory(map, n, catalog, out);
+    void *map;
+    size_t n;
+    int error = file_map(fd, sizeof(struct layout_header), &map, &n);
+    if (error)
+        return error;
+    error = layout_from_memory(map, n, catalog, out);
     if (error)
         munmap(map, n);
     else

@@ -186,7 +186,7 @@ static void test_table(void)
     char bytes[256];
     uint64_t length;
     samples_table_create(catalog, test_path("lists"), &t);
-    is_int(samples_table_put(t, "r", list_of("a/one.tar\t0\t10\t7\n")), 0, "kept by name");
+    is_int(samples_table_put(t, "r", 0, list_of("a/one.tar\t0\t10\t7\n")), 0, "kept by name");
     samples_table_destroy(t);
     samples_table_create(catalog, test_path("lists"), &t);
     struct samples *s = samples_table_find(t, "r");

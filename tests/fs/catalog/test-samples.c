@@ -303,9 +303,9 @@ static void test_table_names(struct samples_table *t)
         ".x",       "a/b", "a b",
         "\xc3\xa9", "x~",  "12345678901234567890123456789012345678901234567890123456789012345"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        is_int(samples_table_put(t, bad[i], one("top.jpg")), -EINVAL, "no name: `%s`", bad[i]);
-    is_int(samples_table_put(t, "all", one("top.jpg")), -EEXIST, "all stays");
-    is_int(samples_table_put(t, "imagefolder", one("top.jpg")), -EEXIST, "imagefolder stays");
+        is_int(samples_table_put(t, bad[i], 0, one("top.jpg")), -EINVAL, "no name: `%s`", bad[i]);
+    is_int(samples_table_put(t, "all", 0, one("top.jpg")), -EEXIST, "all stays");
+    is_int(samples_table_put(t, "imagefolder", 0, one("top.jpg")), -EEXIST, "imagefolder stays");
 }
 
 static void test_table(const char *directory)
@@ -313,16 +313,16 @@ static void test_table(const char *directory)
     struct samples_table *t;
     is_int(samples_table_create(catalog, directory, &t), 0, "a table whose directory's directory is gone");
     ok(access(test_path("state"), F_OK) < 0, "does not make that again");
-    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "and takes lists");
+    is_int(samples_table_put(t, "z", 0, one("top.jpg")), 0, "and takes lists");
     samples_table_destroy(t);
     mkdir(test_path("state"), 0700);
     is_int(samples_table_create(catalog, directory, &t), 0, "a table makes its directory");
     ok(!samples_table_find(t, "z"), "which has nothing of before");
     test_table_names(t);
-    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "a list");
-    is_int(samples_table_put(t, "Val-1.0_x", one("a/1.png")), 0, "another");
+    is_int(samples_table_put(t, "z", 0, one("top.jpg")), 0, "a list");
+    is_int(samples_table_put(t, "Val-1.0_x", 0, one("a/1.png")), 0, "another");
     struct samples *before = samples_table_find(t, "z");
-    is_int(samples_table_put(t, "z", one("c/plain")), 0, "the first replaced");
+    is_int(samples_table_put(t, "z", 0, one("c/plain")), 0, "the first replaced");
     is_list(before, "top.jpg\n", "who reads the old one still has it");
     samples_put(before);
     struct str names = STR_INIT;
@@ -347,19 +347,19 @@ static void test_table_full(void)
     samples_table_create(catalog, test_path("full"), &t);
     for (int i = 0; i < SAMPLES_LISTS; i++) {
         snprintf(name, sizeof name, "l%d", i);
-        error = error ? error : samples_table_put(t, name, one("top.jpg"));
+        error = error ? error : samples_table_put(t, name, 0, one("top.jpg"));
     }
     is_int(error, 0, "%d lists", SAMPLES_LISTS);
-    is_int(samples_table_put(t, "more", one("top.jpg")), -EDQUOT, "and no more");
-    is_int(samples_table_put(t, "l0", one("c/plain")), 0, "but in the place of one");
+    is_int(samples_table_put(t, "more", 0, one("top.jpg")), -EDQUOT, "and no more");
+    is_int(samples_table_put(t, "l0", 0, one("c/plain")), 0, "but in the place of one");
     is_int(samples_table_remove(t, "l1", false), 0, "one is removed");
-    is_int(samples_table_put(t, "more", one("top.jpg")), 0, "there is room for another");
+    is_int(samples_table_put(t, "more", 0, one("top.jpg")), 0, "there is room for another");
     struct files large = {.count = (uint32_t)samples_table_most(t)};
     large.file = calloc(large.count, sizeof *large.file);
     struct samples *s;
     if (!large.file || files_to_samples(&large, 0, catalog, &s))
         bail_out("no memory");
-    is_int(samples_table_put(t, "l2", s), -E2BIG, "the lists together are bounded");
+    is_int(samples_table_put(t, "l2", 0, s), -E2BIG, "the lists together are bounded");
     samples_table_destroy(t);
 }
 
@@ -396,12 +396,12 @@ static void test_tables_agree(void)
     struct samples_table *a, *b;
     samples_table_create(catalog, test_path("one"), &a);
     samples_table_create(catalog, NULL, &b);
-    samples_table_put(a, "x", one("top.jpg"));
-    samples_table_put(a, "y", one("top.jpg"));
+    samples_table_put(a, "x", 0, one("top.jpg"));
+    samples_table_put(a, "y", 0, one("top.jpg"));
     look_at(b, a);
     ok(has(b, "x") && has(b, "y"), "what one has the other takes");
     samples_table_remove(b, "x", false);
-    samples_table_put(b, "y", one("c/plain"));
+    samples_table_put(b, "y", 0, one("c/plain"));
     look_at(b, a);
     ok(!has(b, "x"), "what was removed does not come back");
     look_at(a, b);
@@ -443,14 +443,14 @@ static void test_table_nowhere(void)
 {
     struct samples_table *t;
     is_int(samples_table_create(catalog, NULL, &t), 0, "without a directory");
-    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "lists are not kept");
+    is_int(samples_table_put(t, "z", 0, one("top.jpg")), 0, "lists are not kept");
     struct samples *z = samples_table_find(t, "z");
     is_list(z, "top.jpg\n", "but there");
     samples_put(z);
     samples_table_destroy(t);
     file_write_atomic(AT_FDCWD, test_path("plain"), "", 0, 0600);
     is_int(samples_table_create(catalog, test_path("plain"), &t), 0, "a directory that is none");
-    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "is not used");
+    is_int(samples_table_put(t, "z", 0, one("top.jpg")), 0, "is not used");
     samples_table_destroy(t);
 }
 
@@ -482,7 +482,7 @@ static void *write_lists(void *arg)
     (void)arg;
     for (int i = 0; i < 50; i++) {
         struct samples *s = one(i % 2 ? "top.jpg" : "c/plain");
-        if (samples_table_put(shared, "x", s))
+        if (samples_table_put(shared, "x", 0, s))
             atomic_fetch_add(&odd, 1);
     }
     return NULL;
