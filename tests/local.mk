@@ -261,7 +261,7 @@ tests_sim_run_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=free -Wl,--wrap=malloc -Wl,--wrap=realloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=helper_look -Wl,--wrap=helper_mount -Wl,--wrap=helper_undo \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
-	-Wl,--wrap=batches_init -Wl,--wrap=halt_at -Wl,--wrap=samples_table_wants \
+	-Wl,--wrap=batches_cut -Wl,--wrap=halt_at -Wl,--wrap=samples_table_wants \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 
 # Those of sh-world, the longest first.

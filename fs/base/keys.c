@@ -96,9 +96,9 @@ static int take_value(const struct key *key, char *text, size_t n, struct key_va
 }
 
 /* Parse one `key=value`; text[n] may be overwritten. */
-static int take_pair(const struct key *keys, const char *what, char *text, size_t n, struct key_value *values,
-                     struct str *why)
+static int take_pair(const struct key_words *words, char *text, size_t n, struct key_value *values, struct str *why)
 {
+    const struct key *keys = words->keys;
     char *equals = memchr(text, '=', n);
     if (!equals || equals == text) {
         str_add_backquoted(why, text, n);
@@ -108,7 +108,7 @@ static int take_pair(const struct key *keys, const char *what, char *text, size_
     for (size_t i = 0; keys[i].name; i++)
         if (strlen(keys[i].name) == length && memcmp(keys[i].name, text, length) == 0)
             return take_value(&keys[i], equals + 1, n - length - 1, &values[i], why);
-    return refuse_key(keys, what, text, length, why);
+    return refuse_key(keys, words->what, text, length, why);
 }
 
 static int check_required(const struct key *keys, const char *what, const struct key_value *values, struct str *why)
@@ -130,19 +130,18 @@ static bool separates(char c, char separator)
     return c == separator || (separator == ' ' && c == '\t');
 }
 
-int keys_parse(const struct key *keys, const char *what, char *text, size_t n, char separator, struct key_value *values,
-               struct str *why)
+int keys_parse(const struct key_words *words, char *text, size_t n, struct key_value *values, struct str *why)
 {
     for (size_t at = 0; at < n;) {
         size_t end = at;
-        while (end < n && !separates(text[end], separator))
+        while (end < n && !separates(text[end], words->separator))
             end++;
-        int error = end > at ? take_pair(keys, what, text + at, end - at, values, why) : 0;
+        int error = end > at ? take_pair(words, text + at, end - at, values, why) : 0;
         if (error)
             return error;
         at = end + 1;
     }
-    return check_required(keys, what, values, why);
+    return check_required(words->keys, words->what, values, why);
 }
 
 void keys_add_usage(const struct key *keys, size_t indent, size_t width, struct str *text)

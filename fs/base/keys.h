@@ -20,11 +20,14 @@ struct key_value {
     unsigned choice; /* position among the choices; 0 if not given */
 };
 
-/* Parses words separated by `separator` (a blank: blanks and tabs), percent-decoded, into `values`, which must be zero
- * and in the order of `keys`. `text`, which must be followed by a NUL, is changed, and values point into it. `what`:
- * the name for messages. 0; -EINVAL and why. */
-int keys_parse(const struct key *keys, const char *what, char *text, size_t n, char separator, struct key_value *values,
-               struct str *why);
+struct key_words {
+    const struct key *keys;
+    const char *what; /* their name in messages */
+    char separator;   /* a blank: blanks and tabs */
+};
+/* Parses words, percent-decoded, into `values`, which must be zero and in the order of the keys. `text`, which must be
+ * followed by a NUL, is changed, and values point into it. 0; -EINVAL and why. */
+int keys_parse(const struct key_words *words, char *text, size_t n, struct key_value *values, struct str *why);
 
 /* Appends "epoch=E [reply=text|u32]", broken into lines of `width` columns; the first one begins in column `indent`,
  * the others are indented by as much. */

@@ -55,25 +55,23 @@ struct charge control_charge(struct control *control, uid_t uid)
     return (struct charge){.budget = &control->budget, .other = !control_is_owner(control, uid)};
 }
 
-void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, const char *line,
-                  size_t n)
+void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, struct str *line)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
     const char *name = strerrorname_np(-error);
-    str_addf(&reason, "%s: %s", name ? name : "refused", why);
-    refusals_add(&control->refusals, !control_is_owner(control, who->uid), clock_realtime(), who->uid, who->pid, line,
-                 n, reason.failed ? why : reason.data);
+    str_addf(line, "%s: %s", name ? name : "refused", why);
+    refusals_add(&control->refusals, !control_is_owner(control, who->uid),
+                 (struct refusal){clock_realtime(), who->uid, who->pid, str_steal(line)});
 }
 
 void control_note_request(fuse_req_t req, int error, const struct str *why, const char *format, ...)
 {
-    CLEANUP_STR struct str line = STR_INIT;
+    CLEANUP_STR struct str line = STR_INIT, shown = STR_INIT;
     va_list args;
     va_start(args, format);
     str_addv(&line, format, args);
     va_end(args);
-    control_note(control_of(req), fuse_req_ctx(req), error, why->length ? why->data : strerror(-error), line.data,
-                 line.length);
+    refusal_begin(&shown, line.data ? line.data : "", line.length);
+    control_note(control_of(req), fuse_req_ctx(req), error, why->length ? why->data : strerror(-error), &shown);
 }
 
 void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, uint64_t offset)

@@ -77,8 +77,7 @@ bool control_is_owner(const struct control *control, uid_t uid);
 struct charge control_charge(struct control *control, uid_t uid);
 
 /* For the file `errors`: record which request was rejected or abandoned, and why. */
-void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, const char *line,
-                  size_t n);
+void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, struct str *line);
 /* The same for a request of the kernel; `why` may be empty. */
 void control_note_request(fuse_req_t req, int error, const struct str *why, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -238,15 +238,13 @@ static void add_lists(struct tree_listing *list, struct control *control)
 
 static void add_decoded(struct tree_listing *list, const struct control *control, uint64_t ino)
 {
-    char name[NAME_MAX + 1];
-    uint64_t child;
-    mode_t type;
+    struct decoded_entry entry;
     /* skip listed places without looking at their names */
     uint64_t place = list->skip > list->at ? (uint64_t)(list->skip - list->at) : 0;
-    for (list->at += (off_t)place; decoded_child(control, ino, place, name, sizeof name, &child, &type); place++)
-        if (!name[0])
+    for (list->at += (off_t)place; decoded_child(control, ino, place, &entry); place++)
+        if (!entry.name[0])
             list->at++;
-        else if (!add_name(list, name, child, type))
+        else if (!add_name(list, entry.name, entry.ino, entry.type))
             return;
 }
 

@@ -246,8 +246,7 @@ void decoded_read(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t offset)
         defer(req, &(struct request_job){.run = run_pixels, .ino = ino, .size = size, .offset = offset});
 }
 
-bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, char *name, size_t room,
-                   uint64_t *child, mode_t *type)
+bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, struct decoded_entry *entry)
 {
     const struct catalog *c = control->config.catalog;
     struct decoded_place at = place_of(ino);
@@ -257,13 +256,11 @@ bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, 
         return false;
     int error = catalog_ino_file(c, at.ino, &file);
     const char *text = catalog_name(c, at.ino, &n);
-    name[0] = '\0';
-    *child = number_of(at);
-    *type = error ? S_IFDIR : S_IFREG;
-    if ((error && error != -EISDIR) || n + (error ? 0 : SUFFIX) >= room)
+    *entry = (struct decoded_entry){.ino = number_of(at), .type = error ? S_IFDIR : S_IFREG};
+    if ((error && error != -EISDIR) || n + (error ? 0 : SUFFIX) >= sizeof entry->name)
         return true; /* a symlink, or the name with `.npy` would be too long */
-    memcpy(name, text, n);
-    strcpy(name + n, error ? "" : ".npy");
+    memcpy(entry->name, text, n);
+    strcpy(entry->name + n, error ? "" : ".npy");
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include "fs/store/store.h"
 
 #include <fuse_lowlevel.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,8 +24,12 @@ void decoded_read(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t offset);
 /* Attributes of `decoded` in the root: 0, or -EAGAIN without a catalog. */
 int decoded_root(struct control *control, struct stat *st);
 /* Children of a directory by place, from 0; false: after the last one. Some places have no name: "". */
-bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, char *name, size_t room,
-                   uint64_t *child, mode_t *type);
+struct decoded_entry {
+    char name[NAME_MAX + 1];
+    uint64_t ino;
+    mode_t type;
+};
+bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, struct decoded_entry *entry);
 
 /* `decoded`; and `upstream`: the mean time to fetch and to decode a sample, as measured by this node. */
 void decoded_add_status(struct json *json, struct control *control, const struct store_stats *stats);

@@ -148,15 +148,19 @@ static int run_fetch(struct gathering *g, struct stream_run *run)
     return n > 0 ? fetch_range(g, run->file, run->offset, n, run->to) : 0;
 }
 
-/* Add bytes from…to of a sample to a run. */
-static int run_add(struct gathering *g, struct stream_run *run, const struct samples *list, uint32_t sample,
-                   uint64_t from, uint64_t to, char *bytes)
+struct sample_part {
+    const struct samples *list;
+    uint32_t sample;
+    uint64_t from, to;
+};
+
+static int run_add(struct gathering *g, struct stream_run *run, const struct sample_part *part, char *bytes)
 {
-    uint64_t length = samples_length(list, sample), end = to < length ? to : length;
-    uint64_t offset = samples_offset(list, sample) + from;
-    uint32_t file = samples_file(list, sample);
+    uint64_t length = samples_length(part->list, part->sample), from = part->from;
+    uint64_t end = part->to < length ? part->to : length, offset = samples_offset(part->list, part->sample) + from;
+    uint32_t file = samples_file(part->list, part->sample);
     int error = 0;
-    if (to > length)
+    if (part->to > length)
         bytes[length - from] = '\n'; /* RECORD_NEWLINE */
     if (from >= end)
         return 0;
@@ -174,9 +178,7 @@ static int run_add(struct gathering *g, struct stream_run *run, const struct sam
 
 struct renamed_record {
     struct gathering *g;
-    const struct samples *list;
-    uint32_t sample;
-    uint64_t from, to; /* of the record; `bytes` has this part */
+    struct sample_part part; /* in `bytes` */
     const char *bytes;
 };
 
@@ -184,12 +186,12 @@ struct renamed_record {
 static int read_record(void *user, void *to, size_t n, uint64_t offset)
 {
     struct renamed_record *r = user;
-    if (offset >= r->from && offset + n <= r->to) {
-        memcpy(to, r->bytes + (offset - r->from), n);
+    if (offset >= r->part.from && offset + n <= r->part.to) {
+        memcpy(to, r->bytes + (offset - r->part.from), n);
         return 0;
     }
     struct stream_run run = {0};
-    int error = run_add(r->g, &run, r->list, r->sample, offset, offset + n, to);
+    int error = run_add(r->g, &run, &(struct sample_part){r->part.list, r->part.sample, offset, offset + n}, to);
     error = error ? error : run_fetch(r->g, &run);
     int late = await_fetches(r->g, 1);
     return error ? error : late;
@@ -205,11 +207,11 @@ static int rename_samples(struct gathering *g, const struct epoch_stream *s, uin
          more = epoch_stream_next(s, &sample)) {
         uint64_t from = sample.from > offset ? sample.from : offset, until = sample.to < end ? sample.to : end;
         char *begin = bytes + (from - offset);
-        struct renamed_record r = {g,    epoch_stream_list(s), sample.sample, from - sample.from, until - sample.from,
-                                   begin};
+        const struct sample_part part = {epoch_stream_list(s), sample.sample, from - sample.from, until - sample.from};
+        struct renamed_record r = {g, part, begin};
         const struct tar_record record = {sample.to - sample.from, read_record, &r};
         if (from < until)
-            error = tar_rename(&record, sample.number, r.from, r.to, begin);
+            error = tar_rename(&record, sample.number, part.from, part.to, begin);
     }
     return error == -EBADMSG || error == -ENAMETOOLONG ? -EIO : error;
 }
@@ -224,9 +226,9 @@ static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t of
     for (bool more = epoch_stream_find(s, offset, &sample); more && sample.from < end && !error;
          more = epoch_stream_next(s, &sample)) {
         uint64_t from = sample.from > offset ? sample.from : offset, until = sample.to < end ? sample.to : end;
+        const struct sample_part part = {list, sample.sample, from - sample.from, until - sample.from};
         if (from < until)
-            error =
-                run_add(g, &run, list, sample.sample, from - sample.from, until - sample.from, to + (from - offset));
+            error = run_add(g, &run, &part, to + (from - offset));
         done = until;
     }
     error = error ? error : run_fetch(g, &run);

@@ -32,7 +32,7 @@ int content_parse(const struct control *control, char *text, struct plan_request
     struct key_value value[KEYS_MOST] = {0};
     if (!control_filled(control))
         return str_fail(why, -EAGAIN, "%s", CONTROL_NOT_FILLED);
-    int error = keys_parse(plan_keys, "plan", text, strlen(text), ',', value, why);
+    int error = keys_parse(&(struct key_words){plan_keys, "plan", ','}, text, strlen(text), value, why);
     return error ? error : plan_request_parse(value, wanted, why);
 }
 

@@ -59,7 +59,7 @@ int request_parse_line(const struct verb *const *verbs, const char *line, size_t
     memcpy(request->line, line + to, n - to);
     request->line[n - to] = '\0';
     request->verb = verb;
-    return keys_parse(verb->keys, verb->name, request->line, n - to, ' ', request->value, why);
+    return keys_parse(&(struct key_words){verb->keys, verb->name, ' '}, request->line, n - to, request->value, why);
 }
 
 bool request_only_line_ends(const char *bytes, size_t n)

@@ -22,14 +22,15 @@ void refusals_fini(struct refusals *r)
     pthread_mutex_destroy(&r->lock);
 }
 
-void refusals_add(struct refusals *r, bool other, uint64_t time, uid_t uid, pid_t pid, const char *line, size_t n,
-                  const char *why)
+void refusal_begin(struct str *text, const char *line, size_t n)
+{
+    str_add_printable(text, line, n < REFUSAL_LINE_SHOWN ? n : REFUSAL_LINE_SHOWN);
+    str_adds(text, n > REFUSAL_LINE_SHOWN ? "…\t" : "\t");
+}
+
+void refusals_add(struct refusals *r, bool other, struct refusal refusal)
 {
     struct refusal_ring *ring = other ? &r->others : &r->own;
-    struct str text = STR_INIT;
-    str_add_printable(&text, line, n < REFUSAL_LINE_SHOWN ? n : REFUSAL_LINE_SHOWN);
-    str_addf(&text, "%s\t%s", n > REFUSAL_LINE_SHOWN ? "…" : "", why);
-    struct refusal refusal = {time, uid, pid, str_steal(&text)};
     pthread_mutex_lock(&r->lock);
     struct refusal *at = &ring->at[ring->count++ % REFUSALS];
     char *old = at->text;

@@ -32,9 +32,10 @@ struct refusals {
 
 void refusals_init(struct refusals *r);
 void refusals_fini(struct refusals *r);
-void refusals_add(struct refusals *r, bool other, uint64_t time, uid_t uid, pid_t pid, const char *line, size_t n,
-                  const char *why);
-uint64_t refusals_count(struct refusals *r); /* total number */
+/* The beginning of a request line, a tab: to which the reason is appended. */
+void refusal_begin(struct str *text, const char *line, size_t n);
+void refusals_add(struct refusals *r, bool other, struct refusal refusal); /* takes the text */
+uint64_t refusals_count(struct refusals *r);                               /* total number */
 /* Oldest first, one line each: time (UTC), uid, pid, request line, reason, separated by tabs. */
 void refusals_text(struct refusals *r, struct str *text);
 

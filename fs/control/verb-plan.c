@@ -66,8 +66,9 @@ static int place_ranks(struct making *m)
         return str_no_memory(m->why);
     for (uint32_t v = 0; v < t->owners.nodes; v++)
         host[v] = t->host[v];
-    int error = plan_request_nodes(m->wanted, host, t->owners.nodes, m->node_of_rank, m->units.of_node,
-                                   &m->units.owners.nodes, m->why);
+    struct plan_places places = {m->node_of_rank, m->units.of_node, 0};
+    int error = plan_request_nodes(m->wanted, host, t->owners.nodes, &places, m->why);
+    m->units.owners.nodes = places.units;
     return error ? error : plan_units_join(&m->units, t, samples_count(m->list), &m->charge, m->why);
 }
 

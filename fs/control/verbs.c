@@ -87,7 +87,9 @@ static void note_refused(void *user, const char *line, size_t n, int error, cons
 {
     struct control_handle *handle = user;
     const struct fuse_ctx who = {.uid = handle->uid, .pid = handle->pid};
-    control_note(handle->control, &who, error, why, line, n);
+    CLEANUP_STR struct str shown = STR_INIT;
+    refusal_begin(&shown, line, n);
+    control_note(handle->control, &who, error, why, &shown);
 }
 
 static bool plain_text(const char *path)

@@ -4,18 +4,17 @@
 #include <errno.h>
 #include <string.h>
 
-int batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
-                 uint32_t batch, enum plan_tail tail)
+int batches_cut(struct batches *b, uint32_t batch, enum plan_tail tail)
 {
-    if (skip > count)
+    if (b->skip > b->count)
         return -ERANGE;
-    uint32_t left = count - skip, odd = left % ranks;
+    uint32_t left = b->count - b->skip, odd = left % b->ranks;
     if (tail == TAIL_PAD && odd)
-        left += ranks - odd;
+        left += b->ranks - odd;
     else if (tail == TAIL_DROP)
         left -= odd;
-    *b = (struct batches){
-        .order = order, .count = count, .skip = skip, .ranks = ranks, .total = left, .size = (uint64_t)ranks * batch};
+    b->total = left;
+    b->size = (uint64_t)b->ranks * batch;
     b->steps = left / b->size + (left % b->size != 0);
     return 0;
 }

@@ -21,9 +21,9 @@ struct batches {
     uint64_t steps;
 };
 
-/* `b->order` may be set later, also `count` if it stays the same. -ERANGE: `skip` is beyond the end. */
-int batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
-                 uint32_t batch, enum plan_tail tail);
+/* Computes the last three fields from the first four and the batch of one rank. `order` may be set later, also `count`
+ * if it stays the same. -ERANGE: `skip` is beyond the end. */
+int batches_cut(struct batches *b, uint32_t batch, enum plan_tail tail);
 /* Length of a step's batch. Step 0 has the longest; 0 if there is no step. */
 uint32_t batches_length(const struct batches *b, uint64_t step);
 /* The batch of a step. `scratch` must have room for it; it is used for a padded batch. */

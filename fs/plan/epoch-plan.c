@@ -180,7 +180,8 @@ static int choose_steps(struct plan *plan, struct str *why)
     plan->lead = (in->skip + from * b->size - begin) / b->size;
     if (is_swapped(in))
         of = in->window;
-    int error = batches_init(b, in->order, in->count, (uint32_t)begin, in->ranks, in->batch, in->tail);
+    b->skip = (uint32_t)begin;
+    int error = batches_cut(b, in->batch, in->tail);
     plan->until = plan->lead + plan->steps;
     while (plan->until < b->steps && (begin / b->size + plan->until) % of)
         plan->until++;
@@ -192,9 +193,9 @@ static int cut_batches(struct plan *plan, struct str *why)
     const struct plan_input *in = &plan->input;
     bool echoed = is_echoed(in, ECHO_AT_BATCH);
     uint64_t skip = echoed ? 0 : in->skip;
-    int error = skip > in->count ? -ERANGE
-                                 : batches_init(&plan->batches, in->order, in->count, (uint32_t)skip, in->ranks,
-                                                in->batch, in->tail);
+    plan->batches =
+        (struct batches){.order = in->order, .count = in->count, .skip = (uint32_t)skip, .ranks = in->ranks};
+    int error = skip > in->count ? -ERANGE : batches_cut(&plan->batches, in->batch, in->tail);
     if (error == -ERANGE)
         str_addf(why, "skip=%" PRIu64 " is past the end: there are %" PRIu32 " samples in the order", in->skip,
                  in->count);

@@ -328,7 +328,7 @@ static uint32_t number_units(const struct nodes_reading *r, uint32_t *unit_of_no
 }
 
 int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
-                       uint32_t *unit_of_rank, uint32_t *unit_of_node, uint32_t *units, struct str *why)
+                       struct plan_places *places, struct str *why)
 {
     struct nodes_reading r = {.host = host, .nodes = nodes, .why = why};
     r.first = malloc(nodes * sizeof *r.first);
@@ -336,12 +336,12 @@ int plan_request_nodes(const struct plan_request *request, const char *const *ho
     int error = r.first && r.count ? 0 : str_no_memory(why);
     if (!error) {
         memset(r.first, 0xff, nodes * sizeof *r.first);
-        error = parse_nodes(&r, request, unit_of_rank);
+        error = parse_nodes(&r, request, places->unit_of_rank);
     }
     if (!error) {
-        *units = number_units(&r, unit_of_node);
+        places->units = number_units(&r, places->unit_of_node);
         for (uint32_t rank = 0; rank < request->ranks; rank++)
-            unit_of_rank[rank] = unit_of_node[unit_of_rank[rank]];
+            places->unit_of_rank[rank] = places->unit_of_node[places->unit_of_rank[rank]];
     }
     free(r.first);
     free(r.count);

@@ -91,10 +91,13 @@ static inline bool plan_request_has_payload(const struct plan_request *r)
 }
 
 /* Parses `nodes=`: numbers below `nodes`, or names of hosts. Several nodes of a rank, such as 0+3, are one unit, which
- * a plan treats as one node; every other node is its own unit. Sets the unit of each rank and of each node, and the
- * number of units. -EINVAL: not one entry per rank, a name that several nodes have, or overlapping units; -ENOENT: no
- * such node; -ENOMEM. */
+ * a plan treats as one node; every other node is its own unit. -EINVAL: not one entry per rank, a name that several
+ * nodes have, or overlapping units; -ENOENT: no such node; -ENOMEM. */
+struct plan_places {
+    uint32_t *unit_of_rank, *unit_of_node; /* memory of the caller */
+    uint32_t units;                        /* their number */
+};
 int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
-                       uint32_t *unit_of_rank, uint32_t *unit_of_node, uint32_t *units, struct str *why);
+                       struct plan_places *places, struct str *why);
 
 #endif

@@ -62,13 +62,10 @@ bool __wrap_samples_table_wants(struct samples_table *table, const struct sample
     return !deaf && __real_samples_table_wants(table, record);
 }
 
-int __real_batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
-                        uint32_t batch, enum plan_tail tail);
-int __wrap_batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
-                        uint32_t batch, enum plan_tail tail);
-int __wrap_batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
-                        uint32_t batch, enum plan_tail tail)
+int __real_batches_cut(struct batches *b, uint32_t batch, enum plan_tail tail);
+int __wrap_batches_cut(struct batches *b, uint32_t batch, enum plan_tail tail);
+int __wrap_batches_cut(struct batches *b, uint32_t batch, enum plan_tail tail)
 {
-    bool loses = bug_is_planted("skip") && skip > 0 && skip < count;
-    return __real_batches_init(b, order, count, skip + loses, ranks, batch, tail);
+    b->skip += bug_is_planted("skip") && b->skip > 0 && b->skip < b->count;
+    return __real_batches_cut(b, batch, tail);
 }

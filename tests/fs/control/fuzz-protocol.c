@@ -57,7 +57,7 @@ static void parse_name(const char *bytes, size_t n)
     char *text = malloc(n + 1);
     memcpy(text, bytes, n);
     text[n] = '\0';
-    if (keys_parse(keys, "samples", text, n, ',', value, &why) == 0 && !value[0].text)
+    if (keys_parse(&(struct key_words){keys, "samples", ','}, text, n, value, &why) == 0 && !value[0].text)
         abort();
     free(text);
 }

@@ -281,6 +281,15 @@ static void test_verbs(struct fixture *f)
 
 /* --- small parts --- */
 
+static void refuse(struct refusals *r, bool other, struct refusal refusal, const char *line, size_t n, const char *why)
+{
+    struct str text = STR_INIT;
+    refusal_begin(&text, line, n);
+    str_adds(&text, why);
+    refusal.text = str_steal(&text);
+    refusals_add(r, other, refusal);
+}
+
 static void test_refusals(void)
 {
     struct refusals r;
@@ -290,12 +299,12 @@ static void test_refusals(void)
     refusals_init(&r);
     refusals_text(&r, &text);
     is_str(text.data, "", "no refusals, no text");
-    refusals_add(&r, false, UINT64_C(1000000000123456789), 12, 34, "a\tb\n", 4, "because");
+    refuse(&r, false, (struct refusal){UINT64_C(1000000000123456789), 12, 34, NULL}, "a\tb\n", 4, "because");
     refusals_text(&r, &text);
     is_str(text.data, "2001-09-09T01:46:40.123Z\t12\t34\ta\\x09b\\x0a\tbecause\n", "one line");
     memset(line, 'x', sizeof line);
     for (int i = 0; i < 1000; i++)
-        refusals_add(&r, false, 1, 1, 1, line, sizeof line, "again");
+        refuse(&r, false, (struct refusal){1, 1, 1, NULL}, line, sizeof line, "again");
     str_clear(&text);
     refusals_text(&r, &text);
     for (size_t i = 0; i < text.length; i++)
@@ -303,9 +312,9 @@ static void test_refusals(void)
     is_int(lines, REFUSALS, "the last ones are kept");
     is_uint(refusals_count(&r), 1001, "all are counted");
     ok(text.length < (size_t)REFUSALS * 400, "long lines are cut");
-    refusals_add(&r, false, 3, 1, 1, "mine", 4, "third");
+    refuse(&r, false, (struct refusal){3, 1, 1, NULL}, "mine", 4, "third");
     for (int i = 0; i < 1000; i++)
-        refusals_add(&r, true, 2, 2, 2, "theirs", 6, "second");
+        refuse(&r, true, (struct refusal){2, 2, 2, NULL}, "theirs", 6, "second");
     str_clear(&text);
     refusals_text(&r, &text);
     ok(strstr(text.data, "second\n1970-01-01T00:00:00.000Z\t1\t1\tmine\tthird\n") && strstr(text.data, "again"),

@@ -140,7 +140,8 @@ static void test_pairs(void)
     char name[] = "epoch=1,,rank=2,under=a b%2C,reply=u64";
     struct key_value value[KEYS] = {0};
     struct str why = STR_INIT;
-    is_int(keys_parse(deal_keys, "plan", name, strlen(name), ',', value, &why), 0, "pairs with commas");
+    is_int(keys_parse(&(struct key_words){deal_keys, "plan", ','}, name, strlen(name), value, &why), 0,
+           "pairs with commas");
     is_str(value[RANK].text, "2", "a value");
     is_str(value[UNDER].text, "a b,", "blanks are no separators there");
     is_uint(value[REPLY].choice, 2, "the third choice");

@@ -130,8 +130,9 @@ static int make_order(const struct plan_request *r, const struct request *reques
 static void plan_it(const struct plan_request *r, const struct request *request)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    uint32_t node_of_rank[RANKS_PLANNED], unit[NODES], units, *order = NULL, count = 0;
-    int error = r->nodes ? plan_request_nodes(r, hosts, NODES, node_of_rank, unit, &units, &why) : 0;
+    uint32_t node_of_rank[RANKS_PLANNED], unit[NODES], *order = NULL, count = 0;
+    struct plan_places places = {node_of_rank, unit, 0};
+    int error = r->nodes ? plan_request_nodes(r, hosts, NODES, &places, &why) : 0;
     if (!error)
         error = make_order(r, request, &order, &count, &why);
     if (!error) {
@@ -169,7 +170,7 @@ static void ask_by_name(const char *bytes, size_t n)
         return;
     memcpy(text, bytes, n);
     text[n] = '\0';
-    int error = keys_parse(plan_keys, "plan", text, n, ',', request.value, &why);
+    int error = keys_parse(&(struct key_words){plan_keys, "plan", ','}, text, n, request.value, &why);
     if (error)
         check_reason(error, &why);
     else

@@ -14,7 +14,7 @@ static int parse(const char *line, struct plan_request *r, struct str *why)
     static char text[TEXT_MOST];
     struct key_value value[PLAN_KEYS] = {0};
     snprintf(text, sizeof text, "%s", line);
-    int error = keys_parse(plan_keys, "plan", text, strlen(text), ' ', value, why);
+    int error = keys_parse(&(struct key_words){plan_keys, "plan", ' '}, text, strlen(text), value, why);
     return error ? error : plan_request_parse(value, r, why);
 }
 
@@ -213,9 +213,9 @@ static void test_nodes(void)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         CLEANUP_STR struct str why = STR_INIT;
         struct plan_request r = {.ranks = 3, .nodes = places[i].nodes};
-        uint32_t node[3] = {0}, unit[4], units;
-        is_int(plan_request_nodes(&r, hosts, 4, node, unit, &units, &why), places[i].error, "nodes=%s",
-               places[i].nodes);
+        uint32_t node[3] = {0}, unit[4];
+        struct plan_places found = {node, unit, 0};
+        is_int(plan_request_nodes(&r, hosts, 4, &found, &why), places[i].error, "nodes=%s", places[i].nodes);
         ok(strstr(why.data ? why.data : "", places[i].why), "says why: %s", why.data ? why.data : "");
         if (!places[i].error)
             is_mem(node, places[i].node, sizeof node, "they are there");
