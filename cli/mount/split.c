@@ -191,7 +191,7 @@ static void *keep_turn(void *unused)
 {
     struct pollfd end = {.fd = turn.end};
     while (poll(&end, 1, TURN_MS) <= 0)
-        mounter_send(turn.mounter, "", 1, (const int[MOUNTER_FDS]){-1, -1});
+        mounter_send(turn.mounter, "", MOUNTER_ALIVE, (const int[MOUNTER_FDS]){-1, -1});
     close(turn.mounter);
     close(turn.end);
     return unused;

@@ -41,6 +41,8 @@ struct mounter_reply {
 };
 
 enum { MOUNTER_FDS = 2 };
+/* Messages without a request: their number of bytes says what the sender is. */
+enum { MOUNTER_ALIVE = 1 /* a command that has not mounted yet */, MOUNTER_KEEPER = 2 /* a keeper that begins */ };
 
 /* The first message of a mounter that was started alone, to each process that connects. After an error it closes the
  * connection. */

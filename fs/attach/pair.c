@@ -95,16 +95,24 @@ static int find_ours(void *user, const char *path, const struct attach_mount_inf
     return f->found ? 0 : -ENOMEM;
 }
 
+/* NULL and `error` 0: it is not mounted. The caller frees the path. */
+static char *find_mounted(const struct pair *p, const char *path, unsigned minor, int *error)
+{
+    struct find_ours f = {p, path, minor, NULL};
+    *error = minor ? attach_each(NULL, find_ours, &f) : 0;
+    if (*error)
+        log_error("unmount %s: read the mount table: %s", path, strerror(-*error));
+    return f.found;
+}
+
 static int take_one(const struct pair *p, const char *path, unsigned minor)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    struct find_ours f = {p, path, minor, NULL};
-    int error = minor ? attach_each(NULL, find_ours, &f) : 0;
-    if (error)
-        str_addf(&why, "unmount %s: read the mount table: %s", path, strerror(-error));
-    else if (f.found)
-        error = attach_unmount(f.found, minor, true, &why);
-    free(f.found);
+    int error;
+    CLEANUP_FREE char *found = find_mounted(p, path, minor, &error);
+    if (error || !found)
+        return error;
+    error = attach_unmount(found, minor, true, &why);
     if (error)
         log_error("%s", why.data ? why.data : "unmount: out of memory");
     return error;
@@ -130,13 +138,38 @@ static int ask_server(const void *pair)
 
 /* A child process looks, because its server may never answer; with the rights of the user, because only that user may
  * look into the mount. */
-static bool is_dead(const struct pair *p, unsigned minor)
+static int ask_in_child(const struct pair *p, unsigned minor)
 {
     enum { LOOK_S = 5 };
     struct pair looked = *p;
     looked.data_minor = minor;
-    int error = process_do_in_child(ask_server, &looked, LOOK_S);
+    return process_do_in_child(ask_server, &looked, LOOK_S);
+}
+
+static bool is_dead(const struct pair *p, unsigned minor)
+{
+    int error = ask_in_child(p, minor);
     return error == -ENOTCONN || error == -ECONNABORTED;
+}
+
+/* A number without its mount may belong to another mount by now. */
+static void abort_one(const struct pair *p, const char *path, unsigned minor)
+{
+    int error;
+    CLEANUP_FREE char *found = find_mounted(p, path, minor, &error);
+    if (found)
+        error = attach_abort(minor);
+    if (found && error)
+        log_error("end the requests of %s: %s", found, strerror(-error));
+}
+
+bool pair_abort(const struct pair *p)
+{
+    if (!p->data_minor || ask_in_child(p, p->data_minor) != -ETIMEDOUT)
+        return false;
+    abort_one(p, p->mountpoint, p->data_minor);
+    abort_one(p, p->control, p->control_minor);
+    return true;
 }
 
 int pair_clear(const struct pair *p)

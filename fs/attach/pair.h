@@ -22,6 +22,9 @@ int pair_put(const struct pair *pair, int data, int control, struct str *why);
 /* Remove both lazily, if they are still ours; logs failures. `spare`: do not touch another mount that may be on the
  * mountpoint by now. */
 int pair_take(const struct pair *pair, bool spare);
+/* If the data mount does not answer within some seconds, end all requests of both mounts, with ECONNABORTED. A killed
+ * server can have threads that wait for such requests: they keep its files open, and it cannot end. */
+bool pair_abort(const struct pair *pair);
 /* Remove dead mounts of `uid` from the mountpoint; only for root. -ENOENT and the like: there is no such directory.
  * -EEXIST: a mount of dealfs there is alive; -EBUSY: it belongs to another user. */
 int pair_clear(const struct pair *pair);

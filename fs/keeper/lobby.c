@@ -112,6 +112,17 @@ int lobby_open(struct lobby *l)
 
 /* --- connections --- */
 
+int lobby_prepare(int connection)
+{
+    const char *text = getenv("DEALFS_MOUNTER_PATIENCE"); /* seconds; for tests */
+    const struct timeval silence = {.tv_sec = text && atoi(text) > 0 ? atoi(text) : SILENCE_S};
+    const int on = 1;
+    return setsockopt(connection, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
+                   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence) < 0
+               ? -errno
+               : 0;
+}
+
 static int refuse(int fd, int error, struct mounter_offer *offer)
 {
     offer->form = MOUNTER_FORM;
@@ -141,13 +152,7 @@ static int let_in(const struct lobby *l, bool busy)
         snprintf(offer.why, sizeof offer.why, "another `dealfs mount` uses it");
         return refuse(fd, -EBUSY, &offer);
     }
-    const char *text = getenv("DEALFS_MOUNTER_PATIENCE"); /* seconds; for tests */
-    const struct timeval silence = {.tv_sec = text && atoi(text) > 0 ? atoi(text) : SILENCE_S};
-    const int on = 1;
-    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence) < 0)
-        return -1;
-    return steal_fd(fd);
+    return lobby_prepare(fd) < 0 ? -1 : steal_fd(fd);
 }
 
 /* The second signal ends the mounter at once. */

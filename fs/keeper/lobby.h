@@ -19,11 +19,15 @@ struct lobby {
 int lobby_init(struct lobby *lobby);
 /* Makes the socket. 0 or -errno; logs a failure. */
 int lobby_open(struct lobby *lobby);
-/* Waits for the next process that may use the mounter. Returns its connection, from which each wait for a message ends
- * after a minute with -EAGAIN; -1: a signal has ended the mounter. */
+/* Waits for the next process that may use the mounter. Returns its connection, prepared; -1: a signal has ended the
+ * mounter. */
 int lobby_await(struct lobby *lobby);
 /* Waits until the child that serves the mount (`pidfd`) ends, and refuses other connections meanwhile. False: the child
  * has not ended within END_S after the signal. */
 bool lobby_wait(struct lobby *lobby, int pidfd);
+
+/* Messages from a connection then have the sender's process id, and each wait for one ends after a minute with
+ * -EAGAIN. 0 or -errno. */
+int lobby_prepare(int connection);
 
 #endif

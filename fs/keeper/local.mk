@@ -36,5 +36,7 @@ pkglibexec_PROGRAMS += dealfs-mounter
 dealfs_mounter_SOURCES = \
 	fs/keeper/lobby.c \
 	fs/keeper/lobby.h \
+	fs/keeper/vigil.c \
+	fs/keeper/vigil.h \
 	fs/keeper/mounter-main.c
 dealfs_mounter_LDADD = $(dealfs_keeper_LDADD)

@@ -26,6 +26,7 @@
 #include "fs/base/size.h"
 #include "fs/base/thread.h"
 #include "fs/keeper/lobby.h"
+#include "fs/keeper/vigil.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
@@ -50,6 +51,7 @@ struct mounter {
     unsigned protections;
     unsigned below;     /* the minor number of what was mounted on the mountpoint before; 0: nothing */
     const char *socket; /* used alone; else NULL */
+    struct vigil vigil;
     bool made, tmpfs, put, noted, spent;
     bool adopted; /* the mount outlived its mounter: its processes can only request to unmount it */
 };
@@ -282,7 +284,11 @@ static void serve(struct mounter *m)
         if (n == sizeof request && fds[0] >= 0 && memchr(request.source, 0, sizeof request.source))
             answer(m, &request, fds[0], fds[1], from);
         close_sent(fds);
-        bool silent = n == -EAGAIN && (!m->put || m->adopted);
+        if (n == MOUNTER_KEEPER)
+            vigil_note(&m->vigil, from);
+        if (n == -EAGAIN && m->put && !m->spent && vigil_is_over(&m->vigil, &m->pair))
+            return;
+        bool silent = n == -EAGAIN && m->socket && (!m->put || m->adopted);
         if (silent)
             log_warning("a process that mounts nothing is silent: another one may connect now");
         if (silent || (n <= 0 && n != -EBADMSG && n != -EAGAIN))
@@ -296,6 +302,7 @@ static void take_dead(struct mounter *m)
     if (!m->put || m->spent)
         return;
     log_warning("the processes of the mount have died, or do not end: it is unmounted");
+    pair_abort(&m->pair);
     pair_take(&m->pair, false);
     if (m->noted)
         utab_forget(m->pair.mountpoint);
@@ -423,9 +430,7 @@ static bool parse_arguments(int argc, char **argv, struct mounter *m)
 int main(int argc, char **argv)
 {
     static struct mounter m = {.data = -1, .control = -1, .gives = {-1, -1}};
-    const int on = 1;
-    if (!parse_arguments(argc, argv, &m) || geteuid() != 0 ||
-        (!m.socket && setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)) {
+    if (!parse_arguments(argc, argv, &m) || geteuid() != 0 || (!m.socket && lobby_prepare(ASKED_FD) < 0)) {
         fprintf(stderr,
                 "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS READAHEAD [OPTION…] (root's `dealfs mount` and "
                 "`dealfs mounter` start it)\n");

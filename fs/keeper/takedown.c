@@ -63,6 +63,8 @@ static void note_asked(int number)
 void takedown_listen(void)
 {
     signal(SIGUSR1, note_asked);
+    if (handover_has(FD_MOUNTER))
+        mounter_send(FD_MOUNTER, "k", MOUNTER_KEEPER, (const int[MOUNTER_FDS]){-1, -1});
 }
 
 bool takedown_asked(void)

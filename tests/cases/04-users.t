@@ -130,6 +130,23 @@ is 'status, which everybody may read, does not name it' "$(slowest path) $(slowe
 fails 'nor to control' as_other dealfs where "$mnt" class0/000.bin
 ok 'root unmounts' as_id 0 dealfs umount "$mnt"
 
+# --- all its processes are killed, and a thread of the server cannot end ---
+ok 'root mounts for the user' as_id 0 env DEALFS_FAULTS=stuck_lookup=stuck DEALFS_MOUNTER_PATIENCE=2 \
+    dealfs mount -o "owner=$mount_user,state=$tmp/user/held" "$src" "$mnt"
+server=$(processes dealfs-server | head -1)
+as_user stat "$mnt/stuck" >/dev/null 2>&1 &
+tap_pids+=($!)
+asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
+ok 'its server asks its own mount' wait_for 20 asks_itself
+mapfile -t all < <(processes "$tmp/user/held" | while read -r pid; do
+    [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"
+done)
+kill -STOP "${all[@]}"
+kill -KILL "${all[@]}"
+nothing_left 'all are killed: dealfs-mounter unmounts'
+has_ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:.1$' "/proc/$server/status"; } # init may be late to reap it
+ok 'no thread of the server is left' wait_for 20 has_ended
+
 # --- ACLs, which the mount has not ---
 cat >"$tmp/acl.py" <<'END'
 """acl.py FILE TAG:ID:RIGHTS…: a POSIX ACL. Tags: 1 owner, 2 user, 4 the file's group, 8 group, 16 mask, 32 others."""

@@ -236,6 +236,28 @@ like 'and says why' "$(cat "$tmp/traced.log")" 'dealfs-mounter: it has ended, or
 traced_mount getdents64:delay_enter=8000000:when=1 120
 ok 'one whose scan takes longer than that is not silent' wait_for 60 serves
 ok 'unmount' down
+
+# --- all its processes are killed, and a thread of the server cannot end ---
+ok 'its processes end' wait_for 20 no_client
+export DEALFS_FAULTS=stuck_lookup=stuck
+ok 'a mount whose server may ask its own mount' up
+unset DEALFS_FAULTS
+server=$(pid_of server)
+as_client stat "$mnt/stuck" >/dev/null 2>&1 &
+asker=$!
+tap_pids+=("$asker")
+asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
+ok 'it does' wait_for 20 asks_itself
+mapfile -t all < <(of_client)
+kill -STOP "${all[@]}"
+exits 124 'while all are only stopped, as in a suspended job, the mount stays' \
+    timeout 9 tail -f /dev/null --pid="$(pgrep -P "$mounter")"
+kill -KILL "${all[@]}"
+ok 'all are killed: the mounter unmounts' wait_for 40 gone
+has_ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:.1$' "/proc/$server/status"; } # init may be late to reap it
+ok 'and no thread of the server is left' wait_for 20 has_ended
+ok 'it serves the next' up
+ok 'unmount' down
 kill -TERM "$mounter"
 wait "$mounter"
 
