@@ -143,7 +143,9 @@ mapfile -t all < <(processes "$tmp/user/held" | while read -r pid; do
 done)
 kill -STOP "${all[@]}"
 kill -KILL "${all[@]}"
-nothing_left 'all are killed: dealfs-mounter unmounts'
+is_gone() { ! as_id 0 grep -qF " $mnt " /proc/self/mountinfo; }
+ok 'all are killed: dealfs-mounter unmounts' wait_for 40 is_gone
+nothing_left
 has_ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:.1$' "/proc/$server/status"; } # init may be late to reap it
 ok 'no thread of the server is left' wait_for 20 has_ended
 
