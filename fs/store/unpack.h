@@ -10,6 +10,8 @@ struct unpacking {
     struct answer *answer;
     struct pool *pool;
     struct value_codec_state *codec; /* NULL at first */
+    char *buffer;                    /* the rest of the answer's last buffer; NULL at first */
+    size_t room;
 };
 
 /* Add a part of a value of `n` stored bytes. `bytes` begins with the first needed one: see value_part_stored for a

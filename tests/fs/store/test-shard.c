@@ -100,6 +100,18 @@ static void check_spans(const struct filling *f, struct shard *s, uint32_t file)
     is_int(wrong, 0, "random spans of a file of %ju bytes", (uintmax_t)size);
 }
 
+/* The longest read of compressed values needs two buffers, not one per value. */
+static void check_buffers(const struct filling *f, struct shard *s)
+{
+    struct span span = {filling_file(f, "text-11"), SPAN_BYTES, 100};
+    struct answer answer = {0};
+    enum tier_name slowest;
+    is_int(shard_get(s, &span, TIER_SSD, &answer, &slowest), 0, "1 MiB of nine compressed values");
+    ok(answer.pieces == ANSWER_VALUES && answer.pins <= 5, "of %d pieces, with %d pins", answer.pieces, answer.pins);
+    answer_release(&answer);
+    is_int(filling_check(f, s, span.file, span.offset, span.length), 0, "its bytes are right");
+}
+
 static void test_fill_and_restart(enum tier_name tier)
 {
     struct filling f;
@@ -118,6 +130,7 @@ static void test_fill_and_restart(enum tier_name tier)
     is_uint(filling_status(s, tier).held, held, "that is abandoned");
     is_int(shard_flush(s), 0, "flush");
     is_int(count_right(&f, s), 2 * KINDS, "read from RocksDB");
+    check_buffers(&f, s);
     for (uint32_t file = 1; file < catalog_files(f.catalog); file += 3)
         check_spans(&f, s, file);
     uint64_t parts = filling_status(s, tier).parts;
