@@ -339,6 +339,7 @@ static void test_close_while_answering(void)
 {
     struct halting first = {.read.done = halting_done, .read.span = whole("slow/one")};
     struct parked last = {.read.done = parked_done, .read.span = first.read.span, .error = 1};
+    struct parked other = {.read.done = parked_done, .read.span = whole("slow/two"), .error = 1};
     pthread_t closer;
     sem_init(&first.ended, 0, 0);
     sem_init(&first.go_on, 0, 0);
@@ -346,11 +347,14 @@ static void test_close_while_answering(void)
     struct store *store = dataset_store(&d, 0, 64 * MIB, "file=FILE", false);
     is_int(store_load(store, &first.read), -EINPROGRESS, "a load is waited for");
     is_int(store_read(store, &last.read), -EINPROGRESS, "by two");
-    faults_set("");
+    is_int(store_read(store, &other.read), -EINPROGRESS, "and another one");
+    faults_set("hang=slow/two");
     sem_wait(&first.ended);
     pthread_create(&closer, NULL, close_store, store);
+    wait_until(atomic_load(&other.error) == -ESHUTDOWN);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* it is closed as far as it can be */
     sem_post(&first.go_on);
+    faults_set("");
     pthread_join(closer, NULL);
     is_int(atomic_load(&last.error), -ESHUTDOWN, "the store is closed while they are answered");
     sem_destroy(&first.ended);
