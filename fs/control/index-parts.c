@@ -321,23 +321,23 @@ static struct index_answer part_answer(const struct index_parts *p, const struct
                                  .worked = atomic_load(&p->worked)};
 }
 
-ssize_t index_parts_bytes(struct index_parts *p, uint64_t key, uint64_t offset, void *to, size_t room, uint64_t *length)
+ssize_t index_parts_bytes(struct index_parts *p, const struct blob_question *q, void *to, size_t room, uint64_t *length)
 {
-    if ((uint32_t)key >= catalog_files(p->control->config.catalog) || room < sizeof(struct index_answer))
+    if ((uint32_t)q->key >= catalog_files(p->control->config.catalog) || room < sizeof(struct index_answer))
         return -ENOENT;
     LOCK_SCOPE(&p->lock);
-    struct index_part *part = part_place(p, key);
+    struct index_part *part = part_place(p, q->key);
     if (part)
         atomic_store(&part->asked, clock_now());
     if (part && part->state == PART_FREE)
-        part_begin(p, part, key);
+        part_begin(p, part, q->key);
     bool ready = part && part->state == PART_READY && part->spool >= 0;
     const struct index_answer answer = part_answer(p, part);
-    ssize_t n = offset == 0 ? (ssize_t)sizeof answer : -ENOENT;
+    ssize_t n = q->offset == 0 ? (ssize_t)sizeof answer : -ENOENT;
     *length = ready ? part->length : sizeof answer;
     if (ready)
-        n = offset < *length ? part_bytes(p, part, offset, to, room) : -ENOENT;
-    else if (offset == 0)
+        n = q->offset < *length ? part_bytes(p, part, q->offset, to, room) : -ENOENT;
+    else if (q->offset == 0)
         memcpy(to, &answer, sizeof answer);
     return n;
 }

@@ -14,6 +14,7 @@
 
 struct control;
 struct index_parts;
+struct blob_question;
 
 int index_parts_create(struct control *control, struct index_parts **parts);
 void index_parts_destroy(struct index_parts *parts);
@@ -24,7 +25,7 @@ uint64_t index_key(uint32_t file, unsigned format, bool text);
 bool index_key_is(uint64_t key);
 /* Copy bytes from `offset` on into `to`; returns how many. `length`: of the whole. -ENOENT: there is no such container,
  * or this piece of the result is gone. Never waits for the container. */
-ssize_t index_parts_bytes(struct index_parts *parts, uint64_t key, uint64_t offset, void *to, size_t room,
+ssize_t index_parts_bytes(struct index_parts *parts, const struct blob_question *question, void *to, size_t room,
                           uint64_t *length);
 
 #endif

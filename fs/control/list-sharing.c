@@ -42,7 +42,7 @@ struct records {
 static int fetch_records(struct control *control, uint32_t node, uint64_t key, void *piece, struct records *r)
 {
     uint64_t length;
-    int error = peers_blob(control->config.peers, node, key, 0, piece, &length);
+    int error = peers_blob(control->config.peers, &(struct blob_question){node, key, 0}, piece, &length);
     r->count = 0;
     if (error)
         return error == -ENOENT ? 0 : error;
@@ -60,7 +60,7 @@ static int fetch_list(struct control *control, uint32_t node, const struct sampl
     const uint64_t records = SAMPLES_HEADER + record->count * sizeof(struct record);
     uint64_t key = samples_key(&record->digest), length = 1, said;
     for (uint64_t at = 0; at < length; at += BLOB_PIECE) {
-        int error = peers_blob(control->config.peers, node, key, (uint32_t)(at / BLOB_PIECE), piece, &said);
+        int error = peers_blob(control->config.peers, &(struct blob_question){node, key, at}, piece, &said);
         if (!error && (at > 0 ? said != length : said != files && said != records))
             error = -EBADMSG;
         if (error)
@@ -275,7 +275,7 @@ ssize_t control_blob(void *user, const struct blob_question *q, void *to, size_t
     if (!control_filled(control))
         return -ENOENT;
     if (index_key_is(q->key))
-        return index_parts_bytes(control->parts, q->key, q->offset, to, room, length);
+        return index_parts_bytes(control->parts, q, to, room, length);
     if (q->key > KEY_LOOK)
         return samples_table_bytes(control->samples, q->key, q->offset, to, room, length);
     if (q->key == KEY_LOOK)

@@ -37,11 +37,12 @@ static uint32_t find_owner(struct control *control, uint32_t file)
 static int ask_owner(struct control *control, uint32_t owner, uint64_t key, uint32_t piece, struct str *reply)
 {
     _Static_assert((int)INDEX_PIECE == (int)BLOB_PIECE, "a reply is a piece of a blob");
-    uint64_t length, offset = (uint64_t)piece * BLOB_PIECE;
+    const struct blob_question question = {owner, key, (uint64_t)piece * BLOB_PIECE};
+    uint64_t length;
     char *room = str_reserve(reply, BLOB_PIECE);
-    int error = room ? peers_blob(control->config.peers, owner, key, piece, room, &length) : -ENOMEM;
+    int error = room ? peers_blob(control->config.peers, &question, room, &length) : -ENOMEM;
     if (!error)
-        reply->length += length - offset < BLOB_PIECE ? (size_t)(length - offset) : BLOB_PIECE;
+        reply->length += length - question.offset < BLOB_PIECE ? (size_t)(length - question.offset) : BLOB_PIECE;
     return error;
 }
 

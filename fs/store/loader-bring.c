@@ -104,7 +104,8 @@ static int bring_values(const struct store *store, const struct load *load, stru
     *error = peers->before ? 0 : -ENOENT;
     while (!*error && in.first < values) {
         uint32_t count = values - in.first < AT_ONCE ? values - in.first : AT_ONCE;
-        *error = peers->before(peers->user, load->file, first + in.first, count, take_value, &in);
+        const struct value_run run = {load->file, first + in.first, count};
+        *error = peers->before(peers->user, &run, take_value, &in);
         in.first += *error ? 0 : count;
     }
     return (int)in.first;

@@ -122,7 +122,8 @@ static void tell_wishes(const struct loader *l, const struct load *load, int err
     if (load->told[LOAD_STAGE])
         stage_loaded(l->store->stage, load->told[LOAD_STAGE], load->file, load->length, error);
     if (load->told[LOAD_PULL])
-        peers->pulled(peers->user, load->told[LOAD_PULL], load->file, load->offset, load->length, error);
+        peers->pulled(peers->user, load->told[LOAD_PULL], &(struct span){load->file, load->length, load->offset},
+                      error);
 }
 
 /* With the lock, which is released in between. */

@@ -62,10 +62,10 @@ struct store_peers {
     /* Get stored values of one extent, owned here, from its previous owner; each is handed to `take`: 0. Called by
      * threads of the loader; waits, with a timeout. -ENOENT: there is no previous owner, or it lacks some; else they
      * are unavailable now, or the result of `take`. Some may have been taken. NULL: there are no previous owners. */
-    int (*before)(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
+    int (*before)(void *user, const struct value_run *run, stored_take take, void *to);
     /* A load of a pull has ended: 0; -ENOSPC: no tier had room; -ENOENT: the previous owner lacks some of it; otherwise
      * it is unavailable now. */
-    void (*pulled)(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error);
+    void (*pulled)(void *user, uint32_t number, const struct span *span, int error);
 };
 
 #endif

@@ -29,21 +29,21 @@ size_t payload_begin(const uint32_t *length, uint32_t count)
     return at;
 }
 
-void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, const uint32_t *length)
+void payload_finish(void *slot, const struct value_run *run, const uint32_t *length)
 {
-    struct payload_header h = {.magic = PAYLOAD_MAGIC, .file = file, .value = value, .count = count};
-    memcpy(h.length, length, count * sizeof *length);
+    struct payload_header h = {.magic = PAYLOAD_MAGIC, .file = run->file, .value = run->first, .count = run->count};
+    memcpy(h.length, length, run->count * sizeof *length);
     memcpy(slot, &h, sizeof h);
 }
 
-int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
-                  struct payload_value values[RING_VALUES])
+int payload_parse(const void *bytes, size_t n, const struct value_run *run, struct payload_value values[RING_VALUES])
 {
     struct payload_header h;
+    uint32_t count = run->count;
     if (n < sizeof h || n > RING_SLOT)
         return -EBADMSG;
     memcpy(&h, bytes, sizeof h);
-    if (h.magic != PAYLOAD_MAGIC || h.file != file || h.value != value || h.count != count || !count ||
+    if (h.magic != PAYLOAD_MAGIC || h.file != run->file || h.value != run->first || h.count != count || !count ||
         count > RING_VALUES)
         return -EBADMSG;
     for (uint32_t i = 0; i < count; i++) {

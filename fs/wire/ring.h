@@ -236,10 +236,9 @@ struct payload_value {
 /* Offset of the i-th value in a slot, from the lengths of the values before it. */
 size_t payload_begin(const uint32_t *length, uint32_t count);
 /* Write the header when the values are in place. The length of the whole is payload_begin(length, count). */
-void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, const uint32_t *length);
+void payload_finish(void *slot, const struct value_run *run, const uint32_t *length);
 /* Nothing in it is trusted: 0 if it is exactly these values, at least one, with valid lengths; else -EBADMSG. */
-int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
-                  struct payload_value values[RING_VALUES]);
+int payload_parse(const void *bytes, size_t n, const struct value_run *run, struct payload_value values[RING_VALUES]);
 
 /* The answer to FETCH_MANY, followed by the payload of each part, in their order, aligned to 16. */
 struct payload_many {

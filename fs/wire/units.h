@@ -17,9 +17,14 @@
 
 #define ROCKS_DATABASE "db-2" /* a shard's database, in its folder; the number is ROCKS_FORM */
 
+/* Consecutive values of one file. */
+struct value_run {
+    uint32_t file, first, count;
+};
+
 struct span {
     uint32_t file;
-    uint32_t length; /* 1…SPAN_BYTES; the span lies within the file */
+    uint32_t length; /* at least 1; of a read at most SPAN_BYTES. The span lies within the file */
     uint64_t offset;
 };
 

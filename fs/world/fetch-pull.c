@@ -39,19 +39,20 @@ static void pull_end(struct fetches *f, struct peer_pull *pull, int error)
     pthread_cond_destroy(&pull->ended);
 }
 
-int fetch_before(struct fetches *f, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
+int fetch_before(struct fetches *f, const struct value_run *run, stored_take take, void *to)
 {
-    struct peer_pull pull = {.question = {.file = file, .value = value, .count = count, .flags = FETCH_BEFORE}};
+    struct peer_pull pull = {
+        .question = {.file = run->file, .value = run->first, .count = run->count, .flags = FETCH_BEFORE}};
     struct payload_value values[RING_VALUES];
     pthread_mutex_lock(&f->lock);
-    uint32_t node = pull.question.node = fetch_owner_before(f, file, (uint64_t)value * VALUE_BYTES);
+    uint32_t node = pull.question.node = fetch_owner_before(f, run->file, (uint64_t)run->first * VALUE_BYTES);
     pthread_mutex_unlock(&f->lock);
     if (node >= f->nodes || node == f->me)
         return -ENOENT;
     int error = pull_wait(f, &pull);
     if (!error)
-        error = payload_parse(fetch_slot(f, pull.fetch), pull.length, file, value, count, values);
-    for (uint32_t i = 0; i < count && !error; i++)
+        error = payload_parse(fetch_slot(f, pull.fetch), pull.length, run, values);
+    for (uint32_t i = 0; i < run->count && !error; i++)
         error = values[i].cut ? -EBADMSG : take(to, i, values[i].bytes, values[i].length);
     pull_end(f, &pull, error);
     return error;
@@ -75,16 +76,17 @@ int fetch_stored(struct fetches *f, uint32_t node, uint64_t first, uint32_t coun
     return error;
 }
 
-int fetch_blob(struct fetches *f, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+int fetch_blob(struct fetches *f, const struct blob_question *q, void *to, uint64_t *length)
 {
-    struct peer_pull pull = {.question = {.node = node,
-                                          .file = (uint32_t)key,
-                                          .value = (uint32_t)(key >> 32),
+    uint32_t piece = (uint32_t)(q->offset / BLOB_PIECE);
+    struct peer_pull pull = {.question = {.node = q->node,
+                                          .file = (uint32_t)q->key,
+                                          .value = (uint32_t)(q->key >> 32),
                                           .count = piece + 1,
                                           .flags = FETCH_BLOB}};
     int error = pull_wait(f, &pull);
     const struct payload_blob *p =
-        error ? NULL : payload_blob_parse(fetch_slot(f, pull.fetch), pull.length, key, piece);
+        error ? NULL : payload_blob_parse(fetch_slot(f, pull.fetch), pull.length, q->key, piece);
     if (!error && !p)
         error = -EBADMSG;
     if (!error && p->length == 0)

@@ -24,11 +24,11 @@ bool fetch_cancel(struct fetches *fetches, struct store_read *read); /* for stor
 /* Questions for which the calling thread waits; for a silent node at most peer_timeout. Reads get slots first. -ENOENT:
  * the other node lacks some of it, or there is no previous owner. -EHOSTUNREACH: the node cannot be asked now. */
 /* For store_peers.before. */
-int fetch_before(struct fetches *fetches, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
+int fetch_before(struct fetches *fetches, const struct value_run *run, stored_take take, void *to);
 /* Which of the extents [first, first + count) has this node stored under turn k? One bit per extent, in words of 64. */
 int fetch_stored(struct fetches *fetches, uint32_t node, uint64_t first, uint32_t count, uint64_t k, uint64_t *bits);
-/* Fetch a piece of the object with this key: at most BLOB_PIECE bytes into `to`. `length`: of the whole object. */
-int fetch_blob(struct fetches *fetches, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length);
+/* Fetch a piece of an object: at most BLOB_PIECE bytes into `to`. `length`: of the whole object. */
+int fetch_blob(struct fetches *fetches, const struct blob_question *question, void *to, uint64_t *length);
 
 /* A message from the ring. -EBADMSG: the courier broke the protocol. */
 int fetch_answered(struct fetches *fetches, const struct ring_message *message);

@@ -25,21 +25,21 @@ static void note_failed(struct mover *m, uint64_t extent)
     m->first_failed = m->first_failed < extent ? m->first_failed : extent;
 }
 
-void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
+void mover_pulled(struct mover *m, uint32_t number, const struct span *span, int error)
 {
-    uint64_t extent = extents_at(m->self->extents, file, offset);
+    uint64_t extent = extents_at(m->self->extents, span->file, span->offset);
     LOCK_SCOPE(&m->lock);
     if (number == m->number) {
         struct move_news *n = &m->news;
         m->heard = clock_now();
         m->loads--;
-        m->out -= length;
+        m->out -= span->length;
         if (!error) {
-            n->come_bytes += length;
-            n->come_samples += offset == 0;
+            n->come_bytes += span->length;
+            n->come_samples += span->offset == 0;
         } else if (error == -ENOSPC && m->final) {
-            n->refused_bytes += length;
-            n->refused_samples += offset == 0;
+            n->refused_bytes += span->length;
+            n->refused_samples += span->offset == 0;
         } else if (error == -ENOSPC) {
             m->first_cramped = m->cramped && m->first_cramped < extent ? m->first_cramped : extent;
             m->cramped = true;

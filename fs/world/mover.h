@@ -19,7 +19,7 @@ void mover_stop(struct mover *mover); /* when the membership has ended; waits fo
 void mover_destroy(struct mover *mover);
 
 /* For store_peers.pulled. */
-void mover_pulled(struct mover *mover, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error);
+void mover_pulled(struct mover *mover, uint32_t number, const struct span *span, int error);
 /* How far the bytes of the last turn of this world have moved. Returns the k of the last completed move. */
 uint64_t mover_look(struct mover *mover, const struct world *world, struct move_news *news);
 uint64_t mover_moved(struct mover *mover, const struct world *world); /* only that k; cheap */

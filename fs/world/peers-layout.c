@@ -13,15 +13,17 @@ enum { NODES_ASKED = 64 };
 static int fetch_layout(struct peers *p, struct living *l, uint32_t node, const struct digest *digest,
                         struct layout **layout)
 {
-    uint64_t key = shelf_key(digest), length = 0, again;
+    struct blob_question question = {node, shelf_key(digest), 0};
+    uint64_t length = 0, again;
     CLEANUP_FREE char *piece = malloc(BLOB_PIECE), *bytes = NULL;
-    int error = piece ? fetch_blob(l->fetches, node, key, 0, piece, &length) : -ENOMEM;
+    int error = piece ? fetch_blob(l->fetches, &question, piece, &length) : -ENOMEM;
     if (!error && length > layout_most(p->self.extents))
         error = -EBADMSG;
     if (!error)
         error = (bytes = malloc(length)) ? 0 : -ENOMEM;
     for (uint64_t at = 0; !error && at < length; at += BLOB_PIECE) {
-        error = at ? fetch_blob(l->fetches, node, key, (uint32_t)(at / BLOB_PIECE), piece, &again) : 0;
+        question.offset = at;
+        error = at ? fetch_blob(l->fetches, &question, piece, &again) : 0;
         if (!error && at && again != length)
             error = -EBADMSG;
         if (!error)

@@ -48,16 +48,16 @@ static bool peers_cancel(void *user, struct store_read *read)
     return l && fetch_cancel(l->fetches, read);
 }
 
-static int peers_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
+static int peers_before(void *user, const struct value_run *run, stored_take take, void *to)
 {
     struct peers *p = user;
     CLEANUP_LIVING struct living *l = membership_living(&p->membership);
-    return l ? fetch_before(l->fetches, file, value, count, take, to) : -ENOENT;
+    return l ? fetch_before(l->fetches, run, take, to) : -ENOENT;
 }
 
-static void peers_pulled(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
+static void peers_pulled(void *user, uint32_t number, const struct span *span, int error)
 {
-    mover_pulled(((struct peers *)user)->mover, number, file, offset, length, error);
+    mover_pulled(((struct peers *)user)->mover, number, span, error);
 }
 
 /* --- news and the timer --- */
@@ -290,10 +290,10 @@ int peers_command(struct peers *p, enum world_command command, uint64_t token)
     return 0;
 }
 
-int peers_blob(struct peers *p, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+int peers_blob(struct peers *p, const struct blob_question *question, void *to, uint64_t *length)
 {
     CLEANUP_LIVING struct living *l = membership_living(&p->membership);
-    return l ? fetch_blob(l->fetches, node, key, piece, to, length) : -ENOTCONN;
+    return l ? fetch_blob(l->fetches, question, to, length) : -ENOTCONN;
 }
 
 int peers_turn(struct peers *p, const struct turn *turn, const struct turn_patience *patience,

@@ -73,10 +73,10 @@ bool peers_await_courier(struct peers *peers, bool (*gave_up)(void *user), void 
 /* Send a command to all other nodes. -ENOTCONN: this node is alone; else -errno. */
 int peers_command(struct peers *peers, enum world_command command, uint64_t token);
 
-/* Fetch an object other than samples from another node by its key: a piece of at most BLOB_PIECE bytes. `length`: of
+/* Fetch an object other than samples from another node: a piece of at most BLOB_PIECE bytes. `length`: of
  * the whole. -ENOENT: the node lacks it. -ENOTCONN: this node is alone. -EHOSTUNREACH: the node cannot be asked now.
  * Other -errno: the answer is lost. */
-int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length);
+int peers_blob(struct peers *peers, const struct blob_question *question, void *to, uint64_t *length);
 
 int peers_turn(struct peers *peers, const struct turn *turn, const struct turn_patience *patience,
                struct turn_record *record, struct str *trouble); /* see turn_wait */

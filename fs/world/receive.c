@@ -50,7 +50,8 @@ int receive_payload(const struct self *self, const void *slot, uint32_t length, 
     uint64_t seed = catalog_file_seed(c, span->file);
     struct ring_message asked;
     receive_ask(c, span, &asked);
-    int error = payload_parse(slot, length, span->file, asked.value, asked.count, value);
+    const struct value_run run = {span->file, asked.value, asked.count};
+    int error = payload_parse(slot, length, &run, value);
     *in_slot = false;
     for (uint32_t i = 0; i < asked.count && !error; i++) {
         struct value_part part = receive_part(c, span, asked.value + i);

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 struct blob_question {
-    uint32_t node; /* the node that asks */
-    uint64_t key, offset;
+    uint32_t node;        /* the node that is asked; at that node, the one that asks */
+    uint64_t key, offset; /* offset: that of a piece, BLOB_PIECE times its number */
 };
 
 /* All of it is borrowed until peers_destroy. */

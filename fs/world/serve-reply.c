@@ -75,7 +75,7 @@ static struct span question_wanted(const struct serves *s, const struct peer_que
 
 static void send_slot(struct serves *s, const struct peer_question *q, uint32_t slot, struct slot_filling *f)
 {
-    payload_finish(f->slot, q->file, q->value, q->count, f->length);
+    payload_finish(f->slot, &(struct value_run){q->file, q->value, q->count}, f->length);
     send_bytes(s, q, slot, payload_begin(f->length, q->count));
     if (!(q->flags & FETCH_BEFORE))
         return;
@@ -138,7 +138,7 @@ static uint32_t put_part(struct serves *s, const struct fetch_part *part, char *
     struct span wanted = question_wanted(s, &q);
     if (room < sizeof(struct payload_header) || store_stored(s->self->store, &wanted, put_value, &f) || f.full)
         return 0;
-    payload_finish(to, q.file, q.value, q.count, f.length);
+    payload_finish(to, &(struct value_run){q.file, q.value, q.count}, f.length);
     return (uint32_t)payload_begin(f.length, q.count);
 }
 

@@ -102,7 +102,7 @@ static size_t make_payload(void *slot, const struct ring_message *m)
         for (size_t at = 0; at < length[i]; at += 64)
             memset(to + at, byte_of(m->file, m->value + i, at), length[i] - at < 64 ? length[i] - at : 64);
     }
-    payload_finish(slot, m->file, m->value, m->count, length);
+    payload_finish(slot, &(struct value_run){m->file, m->value, m->count}, length);
     return payload_begin(length, m->count);
 }
 
@@ -138,7 +138,7 @@ static bool check_payload(const void *slot, size_t n, const struct ring_message 
     if (m->flags & FETCH_STORED)
         return check_stored(slot, n, m);
     struct payload_value v[RING_VALUES];
-    if (payload_parse(slot, n, m->file, m->value, m->count, v))
+    if (payload_parse(slot, n, &(struct value_run){m->file, m->value, m->count}, v))
         return false;
     for (uint32_t i = 0; i < m->count; i++)
         for (size_t at = 0; at < v[i].length; at++)

@@ -94,11 +94,11 @@ int peers_view(struct peers *peers, struct world_view *view)
     return 0;
 }
 
-int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+int peers_blob(struct peers *peers, const struct blob_question *asked, void *to, uint64_t *length)
 {
-    const struct blob_question question = {1, key & ~UINT64_C(1), (uint64_t)piece * BLOB_PIECE};
+    const struct blob_question question = {1, asked->key & ~UINT64_C(1), asked->offset};
     (void)peers;
-    if (node != 0 || !others.lists)
+    if (asked->node != 0 || !others.lists)
         return -EHOSTUNREACH;
     if (control_blob(others.lists, &question, to, BLOB_PIECE, length) < 0)
         return -ENOENT;

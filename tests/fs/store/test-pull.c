@@ -39,12 +39,12 @@ static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length
     t->error = cut ? -EBADMSG : t->error ? t->error : t->take(t->to, i, value, length);
 }
 
-static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
+static int ask_before(void *user, const struct value_run *run, stored_take take, void *to)
 {
     struct taker t = {take, to, 0};
-    uint64_t offset = (uint64_t)value * VALUE_BYTES, left = dataset_size(&d, file) - offset;
-    uint64_t length = (uint64_t)count * VALUE_BYTES;
-    struct span span = {.file = file, .offset = offset, .length = (uint32_t)(length < left ? length : left)};
+    uint64_t offset = (uint64_t)run->first * VALUE_BYTES, left = dataset_size(&d, run->file) - offset;
+    uint64_t length = (uint64_t)run->count * VALUE_BYTES;
+    struct span span = {.file = run->file, .offset = offset, .length = (uint32_t)(length < left ? length : left)};
     int error;
     (void)user;
     atomic_fetch_add(&before.asked, 1);
@@ -63,12 +63,12 @@ static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count,
     }
 }
 
-static void note_pulled(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
+static void note_pulled(void *user, uint32_t number, const struct span *span, int error)
 {
-    (void)user, (void)file, (void)offset;
+    (void)user;
     if (number != NUMBER)
         bail_out("a pull of another number");
-    before.pulled_bytes += error ? 0 : length;
+    before.pulled_bytes += error ? 0 : span->length;
     atomic_fetch_add(&before.refused, error == -ENOSPC);
     atomic_fetch_add(&before.failed, error && error != -ENOSPC);
     atomic_fetch_add(&before.pulled, 1);

@@ -16,7 +16,7 @@ static void fix(uint8_t *bytes, size_t n, uint32_t count)
     if (n < sizeof h)
         return;
     memcpy(&h, bytes, sizeof h);
-    payload_finish(bytes, 1, 2, count <= RING_VALUES ? count : RING_VALUES, h.length);
+    payload_finish(bytes, &(struct value_run){1, 2, count <= RING_VALUES ? count : RING_VALUES}, h.length);
 }
 
 /* As receive.c does, for a part that begins in some block. */
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 1)
         fix(bytes, n, count);
     struct payload_value value[RING_VALUES];
-    if (payload_parse(bytes, n, 1, 2, count, value) == 0)
+    if (payload_parse(bytes, n, &(struct value_run){1, 2, count}, value) == 0)
         for (uint32_t i = 0; i < count; i++) {
             open_cut(&value[i], data[0]);
             volatile uint64_t sum = hash64(value[i].bytes, value[i].length, 0);

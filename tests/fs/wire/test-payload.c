@@ -17,7 +17,7 @@ static size_t make(char *slot)
 {
     for (uint32_t i = 0; i < COUNT; i++)
         memset(slot + payload_begin(lengths, i), (int)('a' + i), lengths[i]);
-    payload_finish(slot, FILE_NUMBER, VALUE, COUNT, lengths);
+    payload_finish(slot, &(struct value_run){FILE_NUMBER, VALUE, COUNT}, lengths);
     return payload_begin(lengths, COUNT);
 }
 
@@ -25,7 +25,7 @@ static void test_right(char *slot)
 {
     size_t n = make(slot);
     struct payload_value v[RING_VALUES];
-    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, COUNT, v), 0, "a reply is taken apart");
+    is_int(payload_parse(slot, n, &(struct value_run){FILE_NUMBER, VALUE, COUNT}, v), 0, "a reply is taken apart");
     for (int i = 0; i < COUNT; i++) {
         const char *bytes = v[i].bytes;
         ok(v[i].length == lengths[i] && bytes[0] == 'a' + i && bytes[lengths[i] - 1] == 'a' + i, "value %d is there",
@@ -36,30 +36,34 @@ static void test_right(char *slot)
     for (int i = 0; i < RING_VALUES; i++)
         most[i] = VALUE_MOST;
     ok(payload_begin(most, RING_VALUES) <= RING_SLOT, "the longest reply fits a slot");
-    payload_finish(slot, 0, 0, RING_VALUES, most);
-    is_int(payload_parse(slot, payload_begin(most, RING_VALUES), 0, 0, RING_VALUES, v), 0, "and is taken apart");
+    payload_finish(slot, &(struct value_run){0, 0, RING_VALUES}, most);
+    is_int(payload_parse(slot, payload_begin(most, RING_VALUES), &(struct value_run){0, 0, RING_VALUES}, v), 0,
+           "and is taken apart");
 }
 
 static void test_cut(char *slot)
 {
     const uint32_t cut[] = {(VALUE_SUM + 4096) | PAYLOAD_CUT, 999, (VALUE_SUM + 1) | PAYLOAD_CUT};
     struct payload_value v[RING_VALUES];
-    payload_finish(slot, FILE_NUMBER, VALUE, 3, cut);
+    payload_finish(slot, &(struct value_run){FILE_NUMBER, VALUE, 3}, cut);
     size_t n = payload_begin(cut, 3);
-    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, 3, v), 0, "a reply with blocks of values is taken apart");
+    is_int(payload_parse(slot, n, &(struct value_run){FILE_NUMBER, VALUE, 3}, v), 0,
+           "a reply with blocks of values is taken apart");
     ok(v[0].cut && v[0].length == VALUE_SUM + 4096 && !v[1].cut && v[2].cut && v[2].length == VALUE_SUM + 1,
        "it says which are cut");
     struct payload_header *h = (struct payload_header *)slot;
     h->length[2] = VALUE_SUM | PAYLOAD_CUT;
-    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, 3, v), -EBADMSG, "a block without bytes is refused");
+    is_int(payload_parse(slot, n, &(struct value_run){FILE_NUMBER, VALUE, 3}, v), -EBADMSG,
+           "a block without bytes is refused");
     h->length[2] = (VALUE_MOST + 1) | PAYLOAD_CUT;
-    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, 3, v), -EBADMSG, "so is one that is too long");
+    is_int(payload_parse(slot, n, &(struct value_run){FILE_NUMBER, VALUE, 3}, v), -EBADMSG,
+           "so is one that is too long");
 }
 
 static void refuse(char *slot, size_t n, uint32_t file, uint32_t value, uint32_t count, const char *why)
 {
     struct payload_value v[RING_VALUES];
-    is_int(payload_parse(slot, n, file, value, count, v), -EBADMSG, "%s", why);
+    is_int(payload_parse(slot, n, &(struct value_run){file, value, count}, v), -EBADMSG, "%s", why);
 }
 
 static void test_wrong(char *slot)
