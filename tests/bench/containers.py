@@ -7,7 +7,10 @@ Run as a program it is one of the loops that are measured, and prints a number:
     containers.py memory MOUNT LIST EPOCH    the same of records that are in memory: what PyTorch alone allows
     containers.py tar PATH                   records per second of Python's tarfile in its mode r|"""
 import io
+import itertools
+import json
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -284,7 +287,44 @@ def line_index(bench):
     single(bench, 'index of cached tar shards / 200,000', rates, 200000, 1, 'records/s')
 
 
-LINES = {'stream': line_stream, 'records': line_records, 'wire': line_wire, 'index': line_index}
+def text(bench):
+    """Lines of JSON of about 1.2 KB, in one file: words of a vocabulary, the n-th with a frequency of 1 / n."""
+    size = (8 if bench.QUICK else 60) * M
+    path = os.path.join(bench.HERE, f'text-{size}')
+    if not os.path.exists(path + '.made'):
+        os.makedirs(path, exist_ok=True)
+        draw = random.Random(1)
+        words = [''.join(draw.choices('etaoinshrdlucm', k=draw.randint(2, 10))) for _ in range(30000)]
+        shares = list(itertools.accumulate(1 / n for n in range(1, len(words) + 1)))
+        with open(f'{path}/text.jsonl', 'w') as f:
+            while f.tell() < size:
+                line = ' '.join(draw.choices(words, cum_weights=shares, k=190))
+                f.write(json.dumps({'id': f.tell(), 'text': line}) + '\n')
+        open(path + '.made', 'w').close()
+    return path
+
+
+def line_text(bench):
+    """a shuffled stream of lines of JSON in one file, RAM tier: the server's time per line, compressed and not"""
+    for what, options in ('compressed', 'ram=256M'), ('zstd=off', 'ram=256M,zstd=off'):
+        with bench.Mount(text(bench), options) as mount:
+            index(bench, mount.path, 'lines', '--format', 'lines')
+            with open(f'{mount.path}/.dealfs/status') as f:
+                server = json.load(f)['pids']['server']
+            with open(f'{mount.path}/text.jsonl') as f:
+                lines = sum(1 for _ in f)
+            took = []
+            for epoch in range(bench.TURNS):
+                path = stream(mount.path, 'lines', epoch)
+                os.stat(path)  # the plan is made
+                began = bench.worked(server)[1]
+                read_rate(bench, path)
+                took.append((bench.worked(server)[1] - began) / lines * 1e6)
+        single(bench, f'shuffled lines of JSON, {what}: time of the server / 25 us', took, 25, 1, 'us per line',
+               at_most=True)
+
+
+LINES = {'stream': line_stream, 'text': line_text, 'records': line_records, 'wire': line_wire, 'index': line_index}
 if __name__ == '__main__':
     loops = {'batches': batches, 'busy': busy, 'loader': loader, 'memory': memory, 'tar': tar}
     print(loops[sys.argv[1]](*sys.argv[2:4], *map(int, sys.argv[4:])))
