@@ -5,19 +5,24 @@
 #include "fs/base/thread.h"
 #include "fs/store/value.h"
 
+#include <sys/queue.h>
+
 enum {
     POOL_SPARES = 2,   /* per kind and stripe */
     POOL_ALIGN = 4096, /* alignment of a buffer and of its length */
+    POOL_AREAS = 4,
 };
 /* Buffers for one stored value, or for all values of a span; with an extra page at each end. */
 enum pool_kind { POOL_VALUE, POOL_SPAN, POOL_SIZES, POOL_CODEC = POOL_SIZES, POOL_KINDS };
-extern const size_t pool_bytes[POOL_SIZES];
+extern const size_t pool_bytes[POOL_SIZES], pool_area_bytes[POOL_SIZES];
 
 struct pool;
 struct buffer {
     char *bytes;
     enum pool_kind size;
+    bool shared; /* it is part of an area */
     struct pool *pool;
+    SLIST_ENTRY(buffer) next;
 };
 
 struct pool_stripe {
@@ -25,8 +30,16 @@ struct pool_stripe {
     int spares[POOL_KINDS];                    /* guarded by lock, like the next field */
     void *spare[POOL_KINDS][POOL_SPARES];
 };
+/* Areas of huge pages that are cut into buffers. */
+struct pool_areas {
+    int areas;
+    char *area[POOL_AREAS];
+    SLIST_HEAD(, buffer) unused;
+};
 struct pool {
     struct pool_stripe stripe[THREAD_STRIPES];
+    pthread_mutex_t lock; /* innermost lock; guards the next field */
+    struct pool_areas areas[POOL_SIZES];
 };
 
 void pool_init(struct pool *pool);

@@ -1,10 +1,13 @@
 /* The yardstick of `make bench`: a FUSE server that does nothing but copy from memory.
  *
- *   bare MOUNTPOINT FILES SIZE THREADS
+ *   bare MOUNTPOINT FILES SIZE THREADS [DISK]
  *
  * serves FILES files of SIZE bytes, named f0000000 and so on in one directory, with the options of the data mount (no
  * OPEN, no RELEASE, infinite timeouts, read-only, many background requests). What dealfs takes longer than this is the
- * price of its shards, checksums and request slots. Every file has the same bytes. It ends when it is unmounted. */
+ * price of its shards, checksums and request slots. Every file has the same bytes. It ends when it is unmounted.
+ *
+ * With DISK, a file on a disk, each READ is one pread of DISK with O_DIRECT: the SSD tier without shards, checksums and
+ * slots. The files are one after the other in DISK, each at a multiple of 4 KiB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
@@ -12,13 +15,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <unistd.h>
+
+enum { PAGE = 4096, HUGE = 2 << 20, FIRST_FILE = 2 };
+#define WHOLE_PAGES(n) (((n) + PAGE - 1) / PAGE * PAGE)
 
 static const double for_ever = 3e8;
 static unsigned long files;
 static size_t size;
 static char *content;
+static int disk = -1;
 static struct fuse_session *session;
 
 static struct stat attributes(fuse_ino_t ino)
@@ -49,7 +57,7 @@ static void bare_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     char *end = NULL;
     unsigned long number = name[0] == 'f' ? strtoul(name + 1, &end, 10) : files;
     if (parent == FUSE_ROOT_ID && number < files && *end == '\0') {
-        e.ino = number + 2;
+        e.ino = number + FIRST_FILE;
         e.attr = attributes(e.ino);
     }
     fuse_reply_entry(req, &e);
@@ -69,13 +77,36 @@ static void bare_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fuse_reply_err(req, ENOSYS);
 }
 
+/* A disk reads faster into memory in one piece. */
+static char *huge_page(void)
+{
+    char *bytes = aligned_alloc(HUGE, HUGE);
+    if (bytes)
+        madvise(bytes, HUGE, MADV_HUGEPAGE);
+    return bytes;
+}
+
+/* The kernel asks for whole pages: `from` and `n` are multiples of 4 KiB, except at the end of a file. */
+static const char *read_disk(fuse_ino_t ino, size_t from, size_t n)
+{
+    static _Thread_local char *buffer;
+    if (!buffer)
+        buffer = huge_page();
+    off_t at = (off_t)((ino - FIRST_FILE) * WHOLE_PAGES(size) + from);
+    return buffer && n <= HUGE && pread(disk, buffer, WHOLE_PAGES(n), at) >= (ssize_t)n ? buffer : NULL;
+}
+
 static void bare_read(fuse_req_t req, fuse_ino_t ino, size_t n, off_t offset, struct fuse_file_info *fi)
 {
-    (void)ino;
     (void)fi;
     size_t from = (size_t)offset < size ? (size_t)offset : size;
     struct iovec iov = {content + from, n < size - from ? n : size - from};
-    fuse_reply_iov(req, &iov, 1);
+    if (disk >= 0 && iov.iov_len)
+        iov.iov_base = (void *)read_disk(ino, from, iov.iov_len);
+    if (iov.iov_base)
+        fuse_reply_iov(req, &iov, 1);
+    else
+        fuse_reply_err(req, EIO);
 }
 
 static void bare_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
@@ -113,8 +144,8 @@ static void *serve(void *unused)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: bare MOUNTPOINT FILES SIZE THREADS\n");
+    if (argc < 5 || argc > 6) {
+        fprintf(stderr, "usage: bare MOUNTPOINT FILES SIZE THREADS [DISK]\n");
         return 2;
     }
     files = strtoul(argv[2], NULL, 10);
@@ -124,6 +155,10 @@ int main(int argc, char **argv)
     if (!content || threads < 1 || threads > 64)
         return 2;
     memset(content, 'b', size);
+    if (argc > 5 && (disk = open(argv[5], O_RDONLY | O_DIRECT | O_CLOEXEC)) < 0) {
+        perror(argv[5]);
+        return 1;
+    }
 
     char *options[] = {argv[0], "-oro,default_permissions,fsname=bare"};
     struct fuse_args args = FUSE_ARGS_INIT(2, options);

@@ -17,11 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS_MOST = 64, BUFFER = 1 << 20, ROUNDS_MOST = 64 };
+enum { THREADS_MOST = 64, BUFFER = 1 << 20, HUGE = 2 << 20, ROUNDS_MOST = 64 };
 
 static struct {
     char **path;
@@ -107,7 +108,8 @@ static bool read_one(uint32_t file, char *buffer, uint64_t *seed)
 
 static void *reader(void *number)
 {
-    char *buffer = aligned_alloc(4096, BUFFER);
+    char *buffer = aligned_alloc(HUGE, HUGE);
+    madvise(buffer, HUGE, MADV_HUGEPAGE); /* with O_DIRECT, disks read faster into memory in one piece */
     uint64_t seed = (uintptr_t)number + 77;
     for (;;) {
         size_t i = next_read++;

@@ -136,13 +136,18 @@ static uint64_t bytes_in_hand(void)
     return most * (sim_options->readers + sim_options->nodes * SIM_SOURCE_THREADS);
 }
 
-/* Each stripe caches up to POOL_SPARES buffers of each size. They are never given back. */
+/* Each stripe caches up to POOL_SPARES buffers of each size, and the pool some areas. They are never given back. */
 static uint64_t count_spare(struct pool *pool)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < THREAD_STRIPES; i++)
-        for (enum pool_kind size = 0; size < POOL_SIZES; size++)
-            bytes += (uint64_t)pool->stripe[i].spares[size] * (pool_bytes[size] + sizeof(struct buffer));
+    for (enum pool_kind size = 0; size < POOL_SIZES; size++) {
+        bytes += (uint64_t)pool->areas[size].areas * pool_area_bytes[size];
+        for (int i = 0; i < THREAD_STRIPES; i++)
+            for (int j = 0; j < pool->stripe[i].spares[size]; j++) {
+                const struct buffer *b = pool->stripe[i].spare[size][j];
+                bytes += sizeof *b + (b->shared ? 0 : pool_bytes[size]);
+            }
+    }
     return bytes;
 }
 
