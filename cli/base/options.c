@@ -126,7 +126,9 @@ static void convert_table(const struct command *command, const struct command_op
 
 static int refuse_option(const struct command *command, bool unknown, int argc, char **argv)
 {
-    const char *word = argv[optind - 1];
+    const char letter[] = {'-', (char)optopt, '\0'};
+    bool is_letter = optopt > 0 && optopt < ROW; /* maybe one of several in a word, which is not over yet */
+    const char *word = is_letter ? letter : argv[optind - 1];
     if (unknown && command->refuse && strncmp(word, "--", 2) == 0)
         return command->refuse(command, argc, argv);
     return command_usage(command, "option %s: %s", word, unknown ? "unknown option" : "its value is missing");

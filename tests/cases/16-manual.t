@@ -169,6 +169,7 @@ like 'an option in the way of other programs' "$(dealfs mount --ram 3G "$src" "$
     '--ram: unknown option. Did you mean `-o ram=3G`\?'
 like 'with its value' "$(dealfs mount --allow_othr "$src" "$mnt" 2>&1)" 'Did you mean `-o allow_other`\?'
 like 'also of another command' "$(dealfs run --ram=3G "$src" "$mnt" -- true 2>&1)" 'Did you mean `-o ram=3G`\?'
+like 'an unknown letter among others' "$(dealfs umount -xl "$mnt" 2>&1)" 'option -x: unknown option'
 like 'one letter at the wrong place' "$(dealfs mount -o rma=3G "$src" "$mnt" 2>&1)" \
     'rma=3G: unknown option\. Did you mean `ram=`'
 unlike 'a distant word has no near one' "$(dealfs mount -o frobnicate=1 "$src" "$mnt" 2>&1)" 'Did you mean'
