@@ -272,8 +272,12 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
     int error = find_path(mountpoint, &path, why);
     if (error)
         return error;
-    bool mounted = attach_find(path, &info) == 0;
-    bool ours = mounted && is_ours(&info);
+    error = attach_find(path, &info);
+    bool mounted = !error, ours = mounted && is_ours(&info);
+    if (error && error != -ENOENT) {
+        free(path);
+        return str_fail(why, error, "read the mount table: %s", strerror(-error));
+    }
     error = live_gather(live, path, ours ? &info : NULL);
     if (error) {
         str_add_printable(why, path, strlen(path));

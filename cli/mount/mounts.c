@@ -22,8 +22,9 @@ enum { TICK_MS = 10, STOP_MS = 1000, END_SECONDS = 10 };
 static int clear_control_place(const char *path, struct str *why)
 {
     struct attach_mount_info info;
-    if (attach_find(path, &info))
-        return 0;
+    int error = attach_find(path, &info);
+    if (error)
+        return error == -ENOENT ? 0 : str_fail(why, error, "read the mount table: %s", strerror(-error));
     bool dead = strcmp(info.type, "fuse.dealfs-ctl") == 0;
     free(info.source);
     return dead ? attach_unmount(path, info.minor, true, why)

@@ -33,22 +33,27 @@ struct unmount_work {
 };
 
 /* The minor number of our mount on a path, if it belongs to the same user as the mount to be removed; 0: none. */
-static unsigned find_on(const struct unmount_work *w, const char *path, const char *type)
+static int find_on(const struct unmount_work *w, const char *path, const char *type, unsigned *minor)
 {
     struct attach_mount_info info;
-    if (attach_find(path, &info))
-        return 0;
-    bool ours = strcmp(info.type, type) == 0 && info.uid == w->uid;
+    int error = attach_find(path, &info);
+    *minor = 0;
+    if (error)
+        return error == -ENOENT ? 0 : error;
+    if (strcmp(info.type, type) == 0 && info.uid == w->uid)
+        *minor = info.minor;
     free(info.source);
-    return ours ? info.minor : 0;
+    return 0;
 }
 
 /* If the keeper has removed it meanwhile, that counts as success. */
 static int take_mount(const struct unmount_work *w, const char *path, const char *type, bool lazy, struct str *why)
 {
-    unsigned minor = find_on(w, path, type);
-    int error = minor ? attach_unmount(path, minor, lazy, why) : 0;
-    if (!error || find_on(w, path, type))
+    unsigned minor;
+    int error = find_on(w, path, type, &minor);
+    if (!error && minor)
+        error = attach_unmount(path, minor, lazy, why);
+    if (!error || find_on(w, path, type, &minor) || minor)
         return error;
     str_clear(why);
     return 0;
@@ -76,8 +81,10 @@ static void nest_again(const struct unmount_work *w, int copy)
 
 static int take_nested(const struct unmount_work *w, struct str *why)
 {
-    CLEANUP_CLOSE int copy = attach_copy(w->nested, find_on(w, w->nested, CONTROL), why);
-    int error = copy < 0 ? copy : attach_unmount(w->nested, find_on(w, w->nested, CONTROL), false, why);
+    unsigned minor;
+    int error = find_on(w, w->nested, CONTROL, &minor);
+    CLEANUP_CLOSE int copy = error ? error : attach_copy(w->nested, minor, why);
+    error = copy < 0 ? copy : attach_unmount(w->nested, minor, false, why);
     if (error)
         return error;
     error = take_data(w, why);
@@ -138,7 +145,8 @@ static int take_idle(struct unmount_work *w, struct str *why)
 static int await_mounter(const struct unmount_work *w, struct str *why)
 {
     uint64_t deadline = clock_now() + HELPED_SECONDS * SECOND;
-    while (find_on(w, w->live->mountpoint, DATA) == w->live->minor) {
+    unsigned minor;
+    while (find_on(w, w->live->mountpoint, DATA, &minor) || minor == w->live->minor) {
         if (clock_now() > deadline) {
             str_addf(why, "unmount %s: dealfs-mounter has not unmounted it: is one running? See `dealfs log`",
                      w->live->mountpoint);
@@ -170,8 +178,9 @@ static int ask_keeper(const struct unmount_work *w, struct str *why)
 static int check_owner(struct unmount_work *w, struct str *why)
 {
     struct attach_mount_info info;
-    if (attach_find(w->live->mountpoint, &info))
-        return 0;
+    int error = attach_find(w->live->mountpoint, &info);
+    if (error)
+        return error == -ENOENT ? 0 : str_fail(why, error, "read the mount table: %s", strerror(-error));
     free(info.source);
     w->uid = info.uid;
     w->gid = info.gid;
@@ -196,7 +205,11 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     if (error)
         return error;
     snprintf(w.nested, sizeof w.nested, "%s/.dealfs", live->mountpoint);
-    if (!find_on(&w, w.nested, CONTROL))
+    unsigned nested;
+    error = find_on(&w, w.nested, CONTROL, &nested);
+    if (error)
+        return str_fail(why, error, "read the mount table: %s", strerror(-error));
+    if (!nested)
         w.nested[0] = '\0';
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
     struct process feeder = {.id = 0};

@@ -75,6 +75,8 @@ static int each_line(int (*each)(void *user, const struct mount_line *l), void *
     CLEANUP_STR struct str table = STR_INIT;
     struct mount_line l;
     int error = file_read(AT_FDCWD, "/proc/self/mountinfo", TABLE_MOST, &table);
+    if (error == -ENOENT) /* there is no /proc; callers understand that a mount is missing */
+        error = -EIO;
     for (char *rest = table.data, *text; !error && (text = strsep(&rest, "\n"));)
         if (line_parse(text, &l))
             error = each(user, &l);

@@ -82,10 +82,10 @@ static bool is_note(const char *line, const char *mountpoint)
 static bool is_mounted(const char *path)
 {
     struct attach_mount_info info;
-    if (attach_find(path, &info))
-        return false;
-    free(info.source);
-    return true;
+    int error = attach_find(path, &info);
+    if (!error)
+        free(info.source);
+    return error != -ENOENT;
 }
 
 void utab_forget(const char *mountpoint)

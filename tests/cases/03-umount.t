@@ -3,6 +3,7 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
+require strace
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 40 200000
 mkdir "$mnt"
@@ -187,5 +188,24 @@ exit $status
 END
 ok "while a user holds the lock of mount(8)'s notes, a mount comes and goes" \
     unshare -m bash "$tmp/locked.sh" "$src" "$mnt"
+
+# --- a mount table that cannot be read does not say that nothing is mounted ---
+ok 'mount' mount_up "$src" "$mnt"
+blind() { # from which reading of the table on, command
+    timeout -k 5 60 strace -f -qq -o /dev/null -P /proc/self/mountinfo -e trace=openat \
+        -e "inject=openat:error=EIO:when=$1+" dealfs "${@:2}"
+}
+for from in 1 2 3; do
+    fails "umount, reading $from fails" blind $from umount "$mnt"
+    like 'it says why' "$(cat "$tmp/.output")" 'Input/output error'
+    ok 'the mount serves' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
+done
+for command in "status $mnt" "where $mnt class1/001.bin" "mount $src $mnt"; do
+    # shellcheck disable=SC2086
+    fails "$command" blind 1 $command
+    like 'it says why' "$(cat "$tmp/.output")" 'Input/output error'
+done
+is 'nothing is mounted twice' "$(grep -c " $mnt " /proc/self/mountinfo)" 1
+ok 'umount' dealfs umount "$mnt"
 nothing_left
 done_testing
