@@ -197,6 +197,16 @@ static bool pause_feeder(const struct live *live, struct process *feeder)
            keepers_pause_feeder(live->config.state, live->config.owner_uid, feeder);
 }
 
+static int find_nested(struct unmount_work *w, struct str *why)
+{
+    unsigned minor;
+    snprintf(w->nested, sizeof w->nested, "%s/.dealfs", w->live->mountpoint);
+    int error = find_on(w, w->nested, CONTROL, &minor);
+    if (!minor)
+        w->nested[0] = '\0';
+    return error ? str_fail(why, error, "read the mount table: %s", strerror(-error)) : 0;
+}
+
 int unmount_live(const struct live *live, bool lazy, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT, copies = STR_INIT;
@@ -204,13 +214,9 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     int error = check_owner(&w, why);
     if (error)
         return error;
-    snprintf(w.nested, sizeof w.nested, "%s/.dealfs", live->mountpoint);
-    unsigned nested;
-    error = find_on(&w, w.nested, CONTROL, &nested);
+    error = find_nested(&w, why);
     if (error)
-        return str_fail(why, error, "read the mount table: %s", strerror(-error));
-    if (!nested)
-        w.nested[0] = '\0';
+        return error;
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
     struct process feeder = {.id = 0};
     bool paused = pause_feeder(live, &feeder);
