@@ -122,12 +122,13 @@ static void test_fill_and_restart(enum tier_name tier)
     test_bad_arguments(&f, s);
     is_int(filling_put_all(&f, s), 0, "all files are put");
     is_int(count_right(&f, s), 2 * KINDS, "and read from memory");
-    uint64_t held = filling_status(s, tier).held;
-    is_int(filling_put_file(&f, s, 1), 0, "a file is put a second time");
-    is_uint(filling_status(s, tier).held, held, "which takes nothing");
-    is_int(shard_reserve(s, 1, 0, (uint32_t)filling_size(&f, 1), &room), 0, "a room");
+    uint32_t piece = filling_file(&f, "random-09"); /* RocksDB may take some pages more meanwhile */
+    uint64_t held = filling_status(s, tier).held + PIECE_BYTES / 2;
+    is_int(filling_put_file(&f, s, piece), 0, "a file is put a second time");
+    ok(filling_status(s, tier).held < held, "which takes nothing");
+    is_int(shard_reserve(s, piece, 0, (uint32_t)filling_size(&f, piece), &room), 0, "a room");
     shard_abandon(&room);
-    is_uint(filling_status(s, tier).held, held, "that is abandoned");
+    ok(filling_status(s, tier).held < held, "that is abandoned");
     is_int(shard_flush(s), 0, "flush");
     is_int(count_right(&f, s), 2 * KINDS, "read from RocksDB");
     check_buffers(&f, s);
