@@ -14,6 +14,7 @@
 #include "cli/launch/channel.h"
 #include "cli/live/client.h"
 #include "cli/live/figures.h"
+#include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/process.h"
@@ -271,6 +272,23 @@ static void wait_for_events(struct agent *a)
         take_signals(a);
 }
 
+/* If all processes of the mount were killed, it is left dead. False: it is still there. */
+static bool take_dead_mount(struct agent *a)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    CLEANUP_LIVE struct live live = {0};
+    if (!a->tasks.mounted)
+        return true;
+    int error = live_find(a->tasks.mountpoint, &live, &why);
+    if (error == -ENOENT || (!error && live.health != LIVE_DEAD && live.health != LIVE_HUNG))
+        return true; /* another job may have mounted there since */
+    if (!error)
+        error = unmount_live(&live, true, &why);
+    if (error)
+        command_note(stderr, "%s", command_why(&why, error));
+    return !error || error == -ETIMEDOUT; /* its processes have not ended */
+}
+
 static void run_agent(struct agent *a)
 {
     while (a->state != AGENT_ENDED) {
@@ -282,8 +300,11 @@ static void run_agent(struct agent *a)
             end_agent(a, false);
         step_end(a);
     }
+    bool gone = take_dead_mount(a);
     remains_remove_folders(a->tasks.remains);
-    if (nothing_remains(0))
+    if (!gone)
+        command_note(stderr, "%s is still mounted", a->tasks.mountpoint);
+    else if (nothing_remains(0))
         channel_say(&a->launch, SAY_GONE, "", 0);
     else
         command_note(stderr, "processes of the job do not end after SIGKILL: they wait for a disk or a network");

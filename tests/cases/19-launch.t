@@ -68,6 +68,13 @@ kill -TERM "$head"
 finish 'SIGTERM' 5
 like 'the command got SIGTERM' "$(cat "$tmp/user/said")" TERM
 begin
+mapfile -t all < <(pgrep -P "$agent" -f '^dealfs mount -f'; processes dealfs-keeper; processes dealfs-backup
+    processes dealfs-server)
+is 'the mount has four processes' ${#all[@]} 4
+kill -STOP "${all[@]}" # else the first to die are followed by others
+kill -KILL "${all[@]}"
+finish 'all processes of the mount are killed' 1
+begin
 kill -INT "$head"
 ok 'one SIGINT is for the command' wait_for 10 grep -q INT "$tmp/user/said"
 ok 'which goes on' kill -0 "$launched"
