@@ -17,6 +17,11 @@ uint64_t hash64(const void *bytes, size_t n, uint64_t seed)
     return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
+uint64_t hash_xxh64(const void *bytes, size_t n)
+{
+    return XXH64(bytes, n, 0);
+}
+
 struct digest hash128(const void *bytes, size_t n, uint64_t seed)
 {
     struct digest d;

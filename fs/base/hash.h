@@ -17,6 +17,7 @@ static inline bool digest_equal(const struct digest *a, const struct digest *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+uint64_t hash_xxh64(const void *bytes, size_t n); /* XXH64, as RocksDB uses it */
 uint64_t hash64(const void *bytes, size_t n, uint64_t seed);
 struct digest hash128(const void *bytes, size_t n, uint64_t seed);
 char *digest_format(const struct digest *d, char text[DIGEST_TEXT]); /* 32 hexadecimal digits */

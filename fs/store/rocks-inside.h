@@ -9,7 +9,8 @@
 #include <rocksdb/c.h>
 
 enum {
-    ROCKS_XXH3 = 4,       /* RocksDB's number for this kind of checksum */
+    ROCKS_XXH64 = 3,      /* RocksDB's numbers for kinds of checksums */
+    ROCKS_XXH3 = 4,       /* its build for all processors takes three times as long */
     ROCKS_TABLE_FORM = 5, /* version of RocksDB's file format */
     ROCKS_NOTED = 32,     /* maximum number of files that are ingested together */
 };

@@ -28,6 +28,7 @@ enum {
 
 struct table {
     int fd;
+    unsigned char sums;   /* kind of checksum */
     uint64_t bytes, from; /* the tail begins at `from` */
     const char *tail;
 };
@@ -81,9 +82,11 @@ static bool scan_skip(struct unread *s, uint64_t n)
     return true;
 }
 
-/* RocksDB's checksum of a block and its type. */
-static uint32_t block_sum(const char *block, uint64_t size)
+/* RocksDB's checksum of a block and its type. Segments have ROCKS_XXH64, those of older versions ROCKS_XXH3. */
+static uint32_t block_sum(const struct table *t, const char *block, uint64_t size)
 {
+    if (t->sums == ROCKS_XXH64)
+        return (uint32_t)hash_xxh64(block, size + 1);
     return (uint32_t)hash64(block, size, 0) ^ (unsigned char)block[size] * 0x6b9083d9u;
 }
 
@@ -103,7 +106,7 @@ static int read_block(const struct table *t, const struct block_handle *h, char 
     }
     if (!*block)
         return error ? error : -ENOMEM;
-    return block_sum(*block, h->size) == load32(*block + h->size + 1) ? 0 : -EBADMSG;
+    return block_sum(t, *block, h->size) == load32(*block + h->size + 1) ? 0 : -EBADMSG;
 }
 
 static int check_block(const struct table *t, const struct block_handle *h)
@@ -188,8 +191,9 @@ static int check_footer(const struct table *t, struct block_handle *metaindex, s
 {
     const char *footer = t->tail + (t->bytes - t->from) - FOOTER;
     struct unread s = {footer + FOOTER_HANDLES, footer + FOOTER_FORM};
-    bool right = footer[0] == ROCKS_XXH3 && load32(footer + FOOTER_FORM) == ROCKS_TABLE_FORM &&
-                 load64(footer + FOOTER_MAGIC) == MAGIC && scan_handle(&s, metaindex) && scan_handle(&s, index);
+    bool right = (t->sums == ROCKS_XXH64 || t->sums == ROCKS_XXH3) &&
+                 load32(footer + FOOTER_FORM) == ROCKS_TABLE_FORM && load64(footer + FOOTER_MAGIC) == MAGIC &&
+                 scan_handle(&s, metaindex) && scan_handle(&s, index);
     return right ? 0 : -EBADMSG;
 }
 
@@ -208,6 +212,7 @@ int rocks_check_table(int fd, bool data)
     t.tail = buffer ? rocks_read(fd, t.from, t.bytes, buffer, &error) : NULL;
     if (!t.tail)
         return error;
+    t.sums = (unsigned char)t.tail[t.bytes - t.from - FOOTER];
     error = check_footer(&t, &metaindex, &index);
     if (!error)
         error = check_metaindex(&t, &metaindex);

@@ -101,7 +101,7 @@ static rocksdb_block_based_table_options_t *table_options(void)
     rocksdb_block_based_options_set_block_restart_interval(t, BLOCK_RESTART);
     rocksdb_block_based_options_set_index_block_restart_interval(t, INDEX_RESTART);
     rocksdb_block_based_options_set_format_version(t, ROCKS_TABLE_FORM);
-    rocksdb_block_based_options_set_checksum(t, ROCKS_XXH3);
+    rocksdb_block_based_options_set_checksum(t, ROCKS_XXH64);
     return t;
 }
 
