@@ -89,6 +89,8 @@ int main(int argc, char **argv)
 {
     setenv("OMPI_MCA_btl_tcp_eager_limit", "262144", 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", "262144", 0);
+    setenv("OMPI_MCA_btl_vader_eager_limit", "262144", 0);
+    setenv("OMPI_MCA_btl_vader_segment_size", "16777216", 0);
     MPI_Init(&argc, &argv);
     int me, count;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

@@ -88,24 +88,39 @@ def processor_time(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
+def bare_mpi(bench, size, mpirun, prefix, *wrapper, **variables):
+    """What pingpong prints, and its microseconds of processor time per answer."""
+    said = bench.sh(*prefix, 'mpirun', '-q', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', '2']),
+                    *wrapper, bench.program('pingpong'), str(size), '4', '3',
+                    env=dict(environment(), **variables)).strip()
+    return said, float(re.search(r'([\d.]+) us', said).group(1))
+
+
 def remote_lines(bench, source, size, what, need, mpirun=(), prefix=()):
+    rates = []
     with World(bench, 2, source, 'ram=2G', mpirun, prefix) as world:
         bench.sh(bench.DEALFS, 'stage', world.path(0))
         local, remote = world.owned(0, bench.list_of(world.path(0)))
-        bench.paired(f'{what}, remote / local, 4 threads',
-                     lambda: bench.read(remote, '-c', '-t', '4'),
-                     lambda: bench.read(local, '-c', '-t', '4'), need, 'files/s')
+
+        def read_local():
+            rates.append(bench.read(local, '-c', '-t', '4'))
+            return rates[-1]
+        bench.paired(f'{what}, remote / local, 4 threads', lambda: bench.read(remote, '-c', '-t', '4'), read_local,
+                     need, 'files/s')
         pids = {f'{name} {node}': pid for node in (0, 1) for name, pid in world.status(node)['pids'].items()
                 if name in ('server', 'courier')}
         before = {name: processor_time(pid) for name, pid in pids.items()}
         bench.read(remote, '-c', '-r', '3', '-t', '4')
         reads = 3 * sum(1 for _ in open(remote))
-        costs = ', '.join(f'{name} {1e6 * (processor_time(pid) - before[name]) / reads:.0f} us'
-                          for name, pid in pids.items())
-        bench.note(f'{what}: processor time a sample, kernel included: {costs}')
-    out = bench.sh(*prefix, 'mpirun', '-q', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', '2']),
-                   bench.program('pingpong'), str(size), '4', '3', env=environment())
-    bench.note(f'{what}: bare MPI, {size} bytes, 4 in flight, both spinning: {out.strip()}')
+        costs = {name: 1e6 * (processor_time(pid) - before[name]) / reads for name, pid in pids.items()}
+        bench.note(f'{what}: processor time a sample, kernel included: {sum(costs.values()):.0f} us; '
+                   + ', '.join(f'{name} {cost:.0f}' for name, cost in costs.items()))
+    said, _ = bare_mpi(bench, size, mpirun, prefix)
+    bench.note(f'{what}: bare MPI, {size} bytes, 4 in flight, both spinning: {said}')
+    _, bare = bare_mpi(bench, size, mpirun, prefix, 'taskset', '-c', '0', OMPI_MCA_mpi_yield_when_idle='1')
+    sample = 1e6 * os.cpu_count() / statistics.median(rates)
+    bench.note(f'{what}: bound on this machine {sample / (sample + bare):.2f}: a local sample takes {sample:.0f} us of '
+               f'its cores, and bare MPI on one core, where it never waits, {bare:.0f} us')
 
 
 @contextlib.contextmanager
