@@ -195,7 +195,7 @@ exits 2 'rows have bytes' dealfs index "$mnt" x --format fixed
 exits 2 'of known formats' dealfs index "$mnt" x --format mds
 # --- uploaded, and read by the Python package ---
 for kind in tar tfrecord lines; do
-    like "$kind: the list is uploaded" "$(dealfs index "$mnt" "$kind" --under "$kind" 2>&1)" \
+    like "$kind: the list is uploaded" "$(dealfs index "$mnt" "$kind" --under "$kind")" \
         "^[0-9,]+ records in [0-9] containers of format $kind"
     is "$kind: it has these records" "$(sed 's/ /%20/g; s/%25/%/g' "$mnt/.dealfs/samples.d/$kind")" \
         "$(cut -f1-3 "$tmp/$kind")"

@@ -22,8 +22,8 @@ for i in range(300):
         f.write(f'{i}' if i else '')
 EOF
 mount_up -o ram=64M "$src" "$mnt"
-like 'a list of millions' "$(dealfs index "$mnt" many --match many.bin --format fixed=4 2>&1)" '^3,145,728 records'
-like 'a list of lines' "$(dealfs index "$mnt" words --under words 2>&1)" '^1,000 records .* of format lines'
+like 'a list of millions' "$(dealfs index "$mnt" many --match many.bin --format fixed=4)" '^3,145,728 records'
+like 'a list of lines' "$(dealfs index "$mnt" words --under words)" '^1,000 records .* of format lines'
 find "$src/files" -type f -printf 'files/%P\n' | sort >"$tmp/files"
 request_put() { exec 3<>"$mnt/.dealfs/control" && { echo "$1" && cat "$2"; } >&3 && cat <&3; }
 like 'a list of files' "$(request_put 'samples name=files' "$tmp/files")" '^300'
