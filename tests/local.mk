@@ -117,6 +117,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard-scarce \
 	tests/fs/store/test-fair \
 	tests/fs/store/test-pool \
+	tests/fs/store/test-table \
 	tests/fs/store/test-fed \
 	tests/fs/store/test-pull \
 	tests/fs/store/test-source \
