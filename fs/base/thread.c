@@ -69,6 +69,14 @@ unsigned thread_number(void)
     return number - 1;
 }
 
+void thread_set_patient(bool patient)
+{
+    static _Thread_local bool is_patient;
+    int before = is_patient ? SCHED_BATCH : SCHED_OTHER, after = patient ? SCHED_BATCH : SCHED_OTHER;
+    if (before != after && sched_getscheduler(0) == before && !sched_setscheduler(0, after, &(struct sched_param){0}))
+        is_patient = patient;
+}
+
 /* The kernel rejects a mask that is shorter than its own, without saying how long that is. */
 unsigned processors_count(void)
 {

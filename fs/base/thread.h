@@ -18,6 +18,10 @@ int threads_start(pthread_t *thread, int most, const char *name, void *(*body)(v
 void thread_stop(pthread_t thread, pthread_mutex_t *lock, pthread_cond_t *changed, bool *stop);
 void threads_join(const pthread_t *thread, int count);
 
+/* A patient thread does not preempt another one when it is woken (SCHED_BATCH). Nothing changes if the user has chosen
+ * another scheduling policy. */
+void thread_set_patient(bool patient);
+
 unsigned processors_count(void); /* available to this process; at least 1 */
 
 /* A condition variable whose waits end at a time of clock_now(). False: the time has come. */

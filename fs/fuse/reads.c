@@ -311,6 +311,7 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
     p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* unknown: assume direct I/O */
     p->read.span = request->span;
     p->read.fed = is_fed(r, p->asker);
+    thread_set_patient(p->read.fed); /* do not take the core of a loader that computes */
     if (p->read.fed) {
         atomic_fetch_add_explicit(&r->feed->served.waits.all, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&r->feed->served.begun, 1, memory_order_relaxed);

@@ -31,6 +31,8 @@ feed() { # paths below the mount
 }
 feeder_ends() { kill "$feeder" && wait "$feeder"; } 2>/dev/null
 files_of() { find "$src/$1" -type f -printf "$1/%f\n"; }
+# Threads of the data mount with this scheduling policy: 0, the usual one, or 3, SCHED_BATCH.
+has_policy() { [ -n "$(awk -v policy="$1" '$2 == "(data)" && $41 == policy' "/proc/$server/task"/*/stat)" ]; }
 waits() { [ "$(value "$mnt" fed.waits.source)" = "$1" ]; }
 same_file() { timeout 60 cmp "$src/$1" "$mnt/$1"; }
 same_folder() {
@@ -50,8 +52,10 @@ set_faults 'hang=many/*'
 # shellcheck disable=SC2046
 ok '700 files are asked ahead' feed $(files_of many)
 ok 'all of them wait for the source' wait_for 20 waits 700
+ok 'threads that answered the feeder do not preempt loaders' has_policy 3
 ok 'files that nobody asked ahead are read meanwhile' same_folder other
 ok 'so is what is held' same_file hangs/0
+ok 'threads that answered others since then may' has_policy 0
 ok 'while all that is fed waits' waits 700
 is 'nothing of it has been fed' "$(value "$mnt" fed.reads.source)" 0
 is 'readers are counted apart' "$(value "$mnt" reads.source)" 41

@@ -28,6 +28,20 @@ static void check(int there, int of_them, unsigned expected)
     is_uint(processors_count(), expected, "%d of %d processors", of_them, there);
 }
 
+static void test_patient(void)
+{
+    is_int(sched_getscheduler(0), SCHED_OTHER, "a thread begins with the usual policy");
+    thread_set_patient(true);
+    is_int(sched_getscheduler(0), SCHED_BATCH, "a patient one preempts nobody");
+    thread_set_patient(true);
+    is_int(sched_getscheduler(0), SCHED_BATCH, "it stays so");
+    thread_set_patient(false);
+    is_int(sched_getscheduler(0), SCHED_OTHER, "until it is not patient any more");
+    sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
+    thread_set_patient(true);
+    is_int(sched_getscheduler(0), SCHED_IDLE, "another policy of the user is left as it is");
+}
+
 int main(void)
 {
     check(2, 2, 2);
@@ -35,5 +49,6 @@ int main(void)
     check(1025, 1025, 1025);
     check(8192, 4000, 4000);
     check(0, 0, 1);
+    test_patient();
     return done_testing();
 }
