@@ -380,6 +380,15 @@ static void bury(struct agent_process *agent)
     remains_remove_folders(agent->remains);
 }
 
+void agent_end(const struct agent_process *agent, uint64_t deadline)
+{
+    siginfo_t info = {0};
+    while (waitid(P_PID, (id_t)agent->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && !info.si_pid &&
+           clock_now() < deadline)
+        clock_sleep(10 * MILLISECOND);
+    kill(agent->pid, SIGKILL);
+}
+
 void agent_finish(struct agent_process *agent)
 {
     int status = 0;

@@ -227,10 +227,12 @@ void launch_nodes_fini(struct launch_nodes *n)
         channel_fini(&n->node[i].channel);
     for (unsigned i = 0; i < n->count; i++) {
         struct launch_node *node = &n->node[i];
-        if (n->way == WAY_ALONE && node->starter)
+        if (n->way == WAY_ALONE && node->starter) {
+            agent_end(&n->alone, deadline);
             agent_finish(&n->alone);
-        else
+        } else {
             await_starter(node, deadline);
+        }
         if (node->errors >= 0)
             close(node->errors);
         str_fini(&node->words);

@@ -63,10 +63,10 @@ finish 'a reader that pauses, and SIGINT twice' 130 20
 exec 9<&-
 
 # --- an agent stops ---
-# It is another "node", so that launch waits for what it says. The agent continues afterwards and cleans up.
-begin_away() { # environment
+# On another "node" it continues afterwards and cleans up.
+begin() { # patience, options of launch
     rm -f "$tmp/begun"
-    env DEALFS_RSH="$tmp/rsh" "$@" dealfs launch --hosts away "$src" "$mnt" -- \
+    DEALFS_RSH="$tmp/rsh" DEALFS_LAUNCH_PATIENCE=$1 dealfs launch "${@:2}" "$src" "$mnt" -- \
         sh -c 'touch "$1" && exec sleep 1000' sh "$tmp/begun" >"$tmp/log" 2>&1 &
     launched=$!
     tap_pids+=("$launched")
@@ -75,17 +75,20 @@ begin_away() { # environment
     kill -STOP "$agent"
     ok 'the agent is stopped' wait_for 10 is_in "$agent" T
 }
-begin_away DEALFS_LAUNCH_PATIENCE=2
+begin 2 --hosts away
 ok 'launch ends' wait_for 30 ended
 kill -CONT "$agent"
 finish 'a silent agent' 1 1
 like 'the message' "$(cat "$tmp/log")" 'away: dealfs: no message came for 2 s'
-begin_away DEALFS_LAUNCH_PATIENCE=600
+begin 600 --hosts away
 kill -HUP "$launched"
 ok 'launch ends before an agent confirms the end' wait_for 70 ended
 kill -CONT "$agent"
 finish 'an agent that does not confirm' 129 1
 like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that all was removed: run'
+begin 2
+kill -HUP "$launched"
+finish 'an agent of this node is stopped' 129 80
 rm "$tmp/begun"
 
 # --- launch stops ---
