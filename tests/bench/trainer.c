@@ -32,7 +32,7 @@ struct rank {
     size_t samples;
     size_t next, step;                      /* under lock: the next sample to be read; the step that is computed */
     unsigned short missing[AHEAD_MOST + 1]; /* under lock: samples of a batch that have not come; a ring */
-    double waited, first;                   /* in this epoch; the trainer's own */
+    double seconds, waited, first;          /* in this epoch; the trainer's own */
 };
 
 static struct rank rank[RANKS_MOST];
@@ -125,10 +125,11 @@ static void compute_step(struct rank *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void print_epoch(double seconds)
+static void print_epoch(void)
 {
-    double waited = 0, first = 0;
+    double seconds = 0, waited = 0, first = 0;
     for (size_t i = 0; i < ranks; i++) {
+        seconds += rank[i].seconds / (double)ranks;
         waited += rank[i].waited / (double)ranks;
         first += rank[i].first / (double)ranks;
     }
@@ -147,10 +148,11 @@ static void *train(void *argument)
         if ((i + 1) % steps)
             continue;
         pthread_barrier_wait(&together);
-        if (r == rank) {
-            print_epoch(now() - began);
-            began = now();
-        }
+        r->seconds = now() - began;
+        began = now();
+        pthread_barrier_wait(&together);
+        if (r == rank)
+            print_epoch();
         pthread_barrier_wait(&together);
         r->waited = 0;
     }

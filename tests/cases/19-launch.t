@@ -60,7 +60,7 @@ finish() { # what, the exit status
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
-    [ "$1" = "$unwatched" ] || ok "$1: no folder is left" test ! -e "$job"
+    [ "$1" = "$unwatched" ] || ok "$1: no folder is left" wait_for 10 is_absent "$job"
     [ "$tap_failed" = 0 ] || diag "$(tail -n 20 "$tmp/log")"
 }
 begin

@@ -9,6 +9,7 @@
 
 static struct feed *feed;
 static atomic_bool stop;
+static atomic_uint writing;
 
 static void *write_plans(void *nothing)
 {
@@ -89,6 +90,7 @@ static void *add_notes(void *from)
 {
     for (uint32_t i = 0; i < 20000; i++)
         feed_note_add(feed, &(struct feed_answer){.file = i, .bytes = i, .waited = i, .place = *(unsigned *)from});
+    atomic_fetch_sub(&writing, 1);
     return NULL;
 }
 
@@ -99,17 +101,21 @@ static void test_many_writers(void)
     struct feed_answer answer;
     uint64_t taken = 0, lost = 0, come = 0, torn = 0;
     memset(feed, 0, sizeof *feed);
+    atomic_store(&writing, 3);
     for (int i = 0; i < 3; i++)
         if (pthread_create(&thread[i], NULL, add_notes, &place[i]) != 0)
             return;
-    while (come + lost < 60000)
-        if (feed_note_take(feed, &taken, &answer, &lost)) {
-            come++;
-            torn += answer.file != answer.bytes || answer.file != answer.waited || answer.place > 2;
-        }
+    /* A writer that sleeps while the others add FEED_NOTES notes destroys a newer one, which is then waited for. */
+    for (bool over = false, some = true; some || !over;) {
+        over = atomic_load(&writing) == 0;
+        some = feed_note_take(feed, &taken, &answer, &lost);
+        come += some;
+        torn += some && (answer.file != answer.bytes || answer.file != answer.waited || answer.place > 2);
+    }
     for (int i = 0; i < 3; i++)
         pthread_join(thread[i], NULL);
     ok(torn == 0 && come > 0, "none is a mixture of two");
+    ok(come + lost == taken && taken > 60000 - FEED_NOTES / 2, "each one comes or is lost, or is among the last ones");
 }
 
 int main(void)
