@@ -60,13 +60,12 @@ static bool clean_asks(const struct clean *clean)
 static bool clean_may(const struct clean *clean)
 {
     struct clean trial = *clean;
-    char size[SIZE_TEXT];
     int answer, first;
     trial.dry_run = true;
     if (clean_sweep(&trial) || trial.caches_removed == 0)
         return true;
     printf("Remove %d %s, %s? [y/N] ", trial.caches_removed, trial.caches_removed == 1 ? "cache" : "caches",
-           size_format(trial.bytes, size, sizeof size));
+           size_text(trial.bytes));
     fflush(stdout);
     for (first = answer = getchar(); answer != '\n' && answer != EOF;)
         answer = getchar();

@@ -42,13 +42,14 @@ static int look_at_mount(void *user, const struct live *live)
 {
     struct finding finding = {.level = CHECK_PROBLEM};
     int *problems = user;
-    if (live->health != LIVE_DEAD && live->health != LIVE_HUNG)
+    if (live->health < LIVE_UNASKED)
         return 0;
     str_adds(&finding.text, "the mount ");
     str_add_printable(&finding.text, live->mountpoint, strlen(live->mountpoint));
     str_addf(&finding.text, ": %s", live_health_text(live->health));
-    finding.advice = live->health == LIVE_DEAD ? "mount it again, which reuses its cache, or run `dealfs clean`"
-                                               : "`dealfs umount` it";
+    finding.advice = live->health == LIVE_DEAD   ? "mount it again, which reuses its cache, or run `dealfs clean`"
+                     : live->health == LIVE_HUNG ? "`dealfs umount` it"
+                                                 : "read `dealfs log`";
     *problems += finding_report(&finding);
     return 0;
 }

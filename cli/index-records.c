@@ -45,41 +45,16 @@ static int fail_index(const struct index_request *r, const struct str *why, int 
     return command_fail("index %s: %s", r->mountpoint, interrupted ? "interrupted" : command_why(why, error));
 }
 
-/* The read after the failed one returns the reason. */
-static int upload_to(struct index_request *r, int control, struct str *reply, struct str *why)
+static int upload_list(const struct index_request *r, const struct live *live)
 {
-    CLEANUP_STR struct str line = STR_INIT;
-    enum { REPLY_MOST = 64 << 10 };
-    str_addf(&line, "samples name=");
+    CLEANUP_STR struct str line = STR_INIT, reply = STR_INIT, why = STR_INIT;
+    str_adds(&line, "samples name=");
     str_add_percent(&line, r->name, strlen(r->name));
     str_addf(&line, " form=%s", r->found.text ? "records" : "packed");
     if (r->found.format)
         str_addf(&line, " format=%s", r->found.format->stream);
     str_adds(&line, "\n");
-    int error = line.failed ? -ENOMEM : file_write_all(control, line.data, line.length);
-    if (!error)
-        error = lseek(r->spool, 0, SEEK_SET) < 0 ? -errno : file_copy(r->spool, control, UINT64_MAX - 1);
-    if (!error)
-        error = file_read_fd(control, REPLY_MOST, reply);
-    if (error && file_read_fd(control, REPLY_MOST, why))
-        str_clear(why);
-    return error;
-}
-
-static int upload_list(struct index_request *r, const struct live *live)
-{
-    CLEANUP_STR struct str path = STR_INIT, reply = STR_INIT, why = STR_INIT;
-    int error, servers = 0;
-    str_addf(&path, "%s/control", live->control);
-    if (path.failed)
-        return fail_index(r, &path, -ENOMEM);
-    do {
-        CLEANUP_CLOSE int control = open(path.data, O_RDWR | O_CLOEXEC);
-        str_clear(&why);
-        error = control < 0 ? -errno : upload_to(r, control, &reply, &why);
-    } while (client_asks_again(error, why.length, &servers));
-    while (why.length > 0 && why.data[why.length - 1] == '\n')
-        why.data[--why.length] = '\0';
+    int error = client_wait(live, &line, r->spool, &reply, &why);
     return error ? fail_index(r, &why, error) : COMMAND_DONE;
 }
 
@@ -101,15 +76,13 @@ static int write_output(struct index_request *r)
 
 static void print_found(const struct index_request *r, uint64_t elapsed)
 {
-    char records[COUNT_TEXT], containers[COUNT_TEXT], left[COUNT_TEXT], bytes[SIZE_TEXT], time[SIZE_TEXT];
     const struct containers_found *f = &r->found;
     FILE *to = r->output ? stderr : stdout;
-    fprintf(to, "%s records in %s containers%s%s, %s, in %s\n", count_format(f->records, records, sizeof records),
-            count_format(f->containers, containers, sizeof containers), f->format ? " of format " : "",
-            f->format ? f->format->name : "", size_format(f->bytes, bytes, sizeof bytes),
-            duration_format(elapsed, time, sizeof time));
+    fprintf(to, "%s records in %s containers%s%s, %s, in %s\n", count_text(f->records), count_text(f->containers),
+            f->format ? " of format " : "", f->format ? f->format->name : "", size_text(f->bytes),
+            duration_text(elapsed));
     if (f->left_out > 0)
-        fprintf(to, "%s containers were left out\n", count_format(f->left_out, left, sizeof left));
+        fprintf(to, "%s containers were left out\n", count_text(f->left_out));
 }
 
 static int index_live(struct index_request *r, struct live *live)
@@ -122,8 +95,7 @@ static int index_live(struct index_request *r, struct live *live)
     CLEANUP_CLOSE int spool = r->spool = open_spool();
     if (spool < 0)
         return command_fail("make a temporary file: %s", strerror(errno));
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
+    interrupt_catch(SIGINT, SIGTERM);
     int error = containers_index(live, &r->wish, spool, &r->found, &why);
     if (error)
         return fail_index(r, &why, error);

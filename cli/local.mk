@@ -3,6 +3,8 @@ bin_PROGRAMS += dealfs
 # What both programs are made of.
 noinst_LIBRARIES += cli/libcli.a
 cli_libcli_a_SOURCES = \
+	cli/base/child.c \
+	cli/base/child.h \
 	cli/base/command.c \
 	cli/base/command.h \
 	cli/base/guard.c \
@@ -66,6 +68,7 @@ cli_libcli_a_SOURCES = \
 	cli/live/keepers.c \
 	cli/live/keepers.h \
 	cli/live/live.c \
+	cli/live/live-end.c \
 	cli/live/live.h \
 	cli/live/reports.c \
 	cli/live/reports.h \

@@ -2,6 +2,7 @@
  * Nothing is stored here: lists may be larger than memory. */
 #include "cli/base/command.h"
 
+#include "cli/base/place.h"
 #include "cli/live/client.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20, REASON_MOST = 65536 };
+enum { PIECE = 1 << 20 };
 
 /* Makes one line of the words, and escapes values. */
 static int make_line(int count, char **words, struct str *line, bool *payload)
@@ -28,18 +29,15 @@ static int make_line(int count, char **words, struct str *line, bool *payload)
     return line->failed ? command_fail("plan: out of memory") : COMMAND_DONE;
 }
 
-/* Report a failed read or write of the stream: the next read has the reason. -ESTALE: there is none, because the server
+/* Report a failed read or write of the stream. -ESTALE: there is none, because the server
  * has died; if nothing of order and reply was transferred yet, the next server can be asked. */
 static int fail_plan(const char *mountpoint, int fd, int error, bool begun)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    if (file_read_fd(fd, REASON_MOST, &why) != 0)
-        str_clear(&why);
-    while (why.length > 0 && why.data[why.length - 1] == '\n')
-        why.data[--why.length] = '\0';
+    client_reason(fd, &why);
     if (error == -ESTALE && why.length == 0 && !begun)
         return -ESTALE;
-    return command_fail("plan %s: %s", mountpoint, why.length > 0 ? why.data : strerror(-error));
+    return command_fail("plan %s: %s", mountpoint, command_why(&why, error));
 }
 
 static ssize_t read_some(int fd, char *buffer)
@@ -89,14 +87,12 @@ static int ask_server(const char *mountpoint, const char *path, const struct str
 
 static int plan_ask(const struct live *live, const struct str *line, bool payload)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    CLEANUP_FREE char *buffer = malloc(PIECE);
+    CLEANUP_FREE char *buffer = malloc(PIECE), *path = place_join(live->control, "control");
     int status, servers = 0;
-    str_addf(&path, "%s/control", live->control);
-    if (path.failed || !buffer)
+    if (!path || !buffer)
         return command_fail("plan %s: out of memory", live->mountpoint);
     do
-        status = ask_server(live->mountpoint, path.data, line, payload, buffer);
+        status = ask_server(live->mountpoint, path, line, payload, buffer);
     while (client_asks_again(status, 0, &servers));
     return status < 0 ? command_fail("plan %s: %s", live->mountpoint, strerror(-status)) : status;
 }

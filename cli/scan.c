@@ -21,15 +21,14 @@ static int survey_source(const struct mount_config *c, struct str *why)
     if (!path)
         return -ENOMEM;
     if (source_fd < 0)
-        return place_fail(why, "source", c->source, strerror(errno), -errno);
+        return place_error(why, "source", c->source, -errno);
     int error = survey_run(&(struct survey){.source = c->source,
                                             .path = path,
                                             .source_fd = source_fd,
-                                            .rescan = (enum rescan)c->rescan,
-                                            .kept = c->ssd_path,
-                                            .ignore_ctime = c->identity_mtime,
-                                            .threads = c->source_threads,
-                                            .stop = &interrupted,
+                                            .scan = {.threads = c->source_threads,
+                                                     .rescan = (enum rescan)c->rescan,
+                                                     .kept = c->ssd_path,
+                                                     .ignore_ctime = c->identity_mtime},
                                             .to = stdout},
                            &catalog, why);
     catalog_close(catalog);
@@ -41,17 +40,16 @@ static int hand_out(const struct mount_config *c, const char *to, struct str *wh
     CLEANUP_FREE char *path = place_join(c->state, "catalog");
     CLEANUP_CLOSE int from = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     int error = !path ? -ENOMEM : from < 0 ? -errno : file_copy_atomic(from, to);
-    return error ? place_fail(why, "write", to, strerror(-error), error) : 0;
+    return place_error(why, "write", to, error);
 }
 
 static int scan_command(int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    struct mount_config config;
+    CLEANUP_CONFIG struct mount_config config = {0};
     if (argc != 3)
         return command_usage(&command_scan, "a STATE directory and a FILE are needed");
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
+    interrupt_catch(SIGINT, SIGTERM);
     process_leave_launcher();
     struct stat st;
     if (lstat(argv[1], &st) == 0 && st.st_uid != geteuid())
@@ -62,7 +60,6 @@ static int scan_command(int argc, char **argv)
     error = survey_source(&config, &why);
     if (!error)
         error = hand_out(&config, argv[2], &why);
-    config_fini(&config);
     return error ? command_fail("%s", command_why(&why, error)) : COMMAND_DONE;
 }
 

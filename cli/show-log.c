@@ -91,8 +91,7 @@ static int log_command(int argc, char **argv)
         return command_usage(&command_log, "one MOUNTPOINT is needed");
     if (client_find(argv[optind], LIVE_HUNG, &live))
         return COMMAND_FAILED;
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
+    interrupt_catch(SIGINT, SIGTERM);
     return log_show(&live, follow);
 }
 

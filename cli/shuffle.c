@@ -45,7 +45,7 @@ static void print_turn(const struct str *reply)
 static int shuffle_ask(struct shuffle *x)
 {
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-    int error = client_wait(&x->live, x->line.data, x->line.length, &reply, &why);
+    int error = client_wait(&x->live, &x->line, -1, &reply, &why);
     if (error == -EINTR)
         return command_fail("%s %s: interrupted; the layout may still change", x->command->name, x->live.mountpoint);
     if (error)
@@ -95,12 +95,11 @@ static void print_moved(const struct str *status)
 {
     double seconds = (double)figures_number(status, "move.elapsed") / 1e9;
     double bytes = (double)figures_number(status, "move.come_bytes");
-    char rate[SIZE_TEXT];
     figures_print(status,
                   "{move.come_samples count} samples, {move.come_bytes size}, arrived at their new nodes in %.2f s",
                   seconds);
     if (seconds > 0)
-        printf(" (%s/s)", size_format((uint64_t)(bytes / seconds), rate, sizeof rate));
+        printf(" (%s/s)", size_text((uint64_t)(bytes / seconds)));
     printf("\n");
     if (figures_number(status, "move.refused_samples") > 0)
         figures_print(status, "  {move.refused_samples count} samples, {move.refused_bytes size}, found no room there "
@@ -144,8 +143,7 @@ static int make_line(struct shuffle *x, int count, char **words)
 
 static int shuffle_live(struct shuffle *x, bool wait)
 {
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
+    interrupt_catch(SIGINT, SIGTERM);
     int status = shuffle_ask(x);
     return status || !wait || x->nodes < 2 ? status : shuffle_wait(x);
 }

@@ -22,45 +22,25 @@ struct stage_view {
     struct str plan;   /* as given */
     struct str choice; /* the keys that choose files, each preceded by a blank */
     bool stop;
-    struct progress_now now;
-    uint64_t kept, failed;
+    struct str reply; /* the last one: state (idle, running, done, stopped, failed) and figures */
     uint64_t elapsed; /* nanoseconds, until the last node was done */
-    uint64_t nodes;   /* number of nodes that take part */
-    bool chosen;      /* only some files */
-    char state[16];   /* idle, running, done, stopped, failed */
-    char error[128];
 };
 
-static void parse_reply(struct stage_view *stage, const struct str *reply)
+static bool has_state(const struct stage_view *stage, const char *state)
 {
-    CLEANUP_STR struct str text = STR_INIT, error = STR_INIT;
-    stage->now.files = figures_number(reply, "files");
-    stage->now.files_total = figures_number(reply, "files_total");
-    stage->now.bytes = figures_number(reply, "bytes");
-    stage->now.bytes_total = figures_number(reply, "bytes_total");
-    stage->kept = figures_number(reply, "kept");
-    stage->failed = figures_number(reply, "failed");
-    stage->nodes = figures_number(reply, "nodes");
-    stage->chosen = figures_number(reply, "chosen") != 0;
-    uint64_t elapsed = figures_number(reply, "elapsed");
-    if (elapsed > stage->elapsed) /* this node's own, when all are done */
-        stage->elapsed = elapsed;
-    figures_add(&text, reply, "{state text}");
-    figures_add(&error, reply, "{error text}");
-    snprintf(stage->state, sizeof stage->state, "%s", text.failed ? "" : text.data);
-    snprintf(stage->error, sizeof stage->error, "%s", error.failed ? "" : error.data);
+    return figures_is(&stage->reply, "state", state);
 }
 
 static int stage_request(struct stage_view *stage, const char *action, struct str *why)
 {
-    CLEANUP_STR struct str line = STR_INIT, reply = STR_INIT;
+    CLEANUP_STR struct str line = STR_INIT;
     bool start = strcmp(action, "start") == 0;
     str_addf(&line, "stage action=%s%s\n", action, start && stage->choice.length ? stage->choice.data : "");
-    if (line.failed)
-        return -ENOMEM;
-    int error = client_send(&stage->live, line.data, line.length, &reply, why);
-    if (!error)
-        parse_reply(stage, &reply);
+    str_clear(&stage->reply);
+    int error = client_send(&stage->live, &line, &stage->reply, why);
+    uint64_t elapsed = figures_number(&stage->reply, "elapsed");
+    if (elapsed > stage->elapsed) /* this node's own, when all are done */
+        stage->elapsed = elapsed;
     return error;
 }
 
@@ -77,8 +57,12 @@ static int stage_follow(struct stage_view *stage, struct str *why)
     struct progress_bar progress;
     int error = 0;
     progress_begin(&progress, "staging", stderr);
-    while (!error && !interrupted && strcmp(stage->state, "running") == 0) {
-        progress_show(&progress, &stage->now);
+    while (!error && !interrupted && has_state(stage, "running")) {
+        const struct progress_now now = {.files = figures_number(&stage->reply, "files"),
+                                         .files_total = figures_number(&stage->reply, "files_total"),
+                                         .bytes = figures_number(&stage->reply, "bytes"),
+                                         .bytes_total = figures_number(&stage->reply, "bytes_total")};
+        progress_show(&progress, &now);
         clock_sleep(look_after(stage));
         error = stage_request(stage, "look", why);
     }
@@ -92,18 +76,17 @@ static void print_world(const struct stage_view *stage, const struct str *status
     struct figures_list list = figures_list_of(status, "world");
     struct str node;
     uint64_t held = 0, capacity = 0, nodes = 0;
-    char held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
     while (figures_next(&list, &node)) {
         held += figures_number(&node, "held");
         capacity += figures_number(&node, "capacity");
         nodes++;
     }
-    printf("  %" PRIu64 " nodes hold %s of %s\n", nodes, size_format(held, held_text, sizeof held_text),
-           size_format(capacity, capacity_text, sizeof capacity_text));
+    printf("  %" PRIu64 " nodes hold %s of %s\n", nodes, size_text(held), size_text(capacity));
     uint64_t all = figures_number(status, "groups") * figures_number(status, "catalog.bytes");
-    if (nodes == stage->nodes && all > stage->now.bytes_total && !stage->chosen)
+    uint64_t owned = figures_number(&stage->reply, "bytes_total");
+    if (nodes == figures_number(&stage->reply, "nodes") && all > owned && !figures_number(&stage->reply, "chosen"))
         printf("  %s have no owner, because no node has room, and will be read from the source\n",
-               size_format(all - stage->now.bytes_total, held_text, sizeof held_text));
+               size_text(all - owned));
 }
 
 static void print_tiers(const struct stage_view *stage)
@@ -111,9 +94,11 @@ static void print_tiers(const struct stage_view *stage)
     CLEANUP_STR struct str status = STR_INIT;
     if (client_file(&stage->live, "status", &status) < 0)
         return;
-    if (stage->nodes > 1)
+    if (figures_number(&stage->reply, "nodes") > 1) {
         print_world(stage, &status);
-    for (int i = 0; i < 2 && stage->nodes < 2; i++) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
         const char *tier = figures_places[i];
         if (figures_number(&status, "%s.capacity", tier))
             figures_print(&status, "  %s    {%s.held size} of {%s.capacity size}\n", tier, tier, tier);
@@ -122,45 +107,41 @@ static void print_tiers(const struct stage_view *stage)
 
 static void print_summary(const struct stage_view *stage)
 {
-    char files[COUNT_TEXT], total[COUNT_TEXT], bytes[SIZE_TEXT], rest[SIZE_TEXT], time[SIZE_TEXT], rate[SIZE_TEXT];
+    uint64_t bytes = figures_number(&stage->reply, "bytes"), kept = figures_number(&stage->reply, "kept");
     double seconds = (double)stage->elapsed / 1e9;
-    printf("%s of %s files checked, %s cached, in %s", count_format(stage->now.files, files, sizeof files),
-           count_format(stage->now.files_total, total, sizeof total), size_format(stage->kept, bytes, sizeof bytes),
-           duration_format(stage->elapsed, time, sizeof time));
+    figures_print(&stage->reply, "{files count} of {files_total count} files checked, {kept size} cached, in %s",
+                  duration_text(stage->elapsed));
     if (seconds > 0)
-        printf(" (%s/s)", size_format((uint64_t)((double)stage->now.bytes / seconds), rate, sizeof rate));
+        printf(" (%s/s)", size_text((uint64_t)((double)bytes / seconds)));
     printf("\n");
     print_tiers(stage);
-    if (stage->now.bytes > stage->kept)
-        printf("  %s had no room and will be read from the source\n",
-               size_format(stage->now.bytes - stage->kept, rest, sizeof rest));
+    if (bytes > kept)
+        printf("  %s had no room and will be read from the source\n", size_text(bytes - kept));
 }
 
 static int stage_finish(struct stage_view *stage)
 {
+    CLEANUP_STR struct str why = STR_INIT;
     const char *mountpoint = stage->live.mountpoint;
-    if (interrupted) {
-        CLEANUP_STR struct str why = STR_INIT;
-        if (stage_request(stage, "stop", &why) < 0)
-            return command_fail("stop staging %s: %s", mountpoint, command_why(&why, 0));
-    }
+    if (interrupted && stage_request(stage, "stop", &why) < 0)
+        return command_fail("stop staging %s: %s", mountpoint, command_why(&why, 0));
     print_summary(stage);
-    if (interrupted || strcmp(stage->state, "stopped") == 0 || strcmp(stage->state, "idle") == 0)
+    if (interrupted || has_state(stage, "stopped") || has_state(stage, "idle"))
         return command_fail("staging of %s was stopped; `dealfs stage %s`%s resumes it", mountpoint, mountpoint,
-                            stage->chosen ? " with the same options" : "");
-    if (stage->failed > 0)
-        return command_fail("%" PRIu64 " files could not be staged, the first because of: %s (see `dealfs status %s`)",
-                            stage->failed, stage->error, mountpoint);
-    if (strcmp(stage->state, "done") != 0)
-        return command_fail("staging of %s ended as %s: %s", mountpoint, stage->state, stage->error);
-    return COMMAND_DONE;
+                            figures_number(&stage->reply, "chosen") ? " with the same options" : "");
+    if (figures_number(&stage->reply, "failed") > 0) {
+        figures_add(&why, &stage->reply, "{failed} files could not be staged, the first because of: {error text}");
+        return command_fail("%s (see `dealfs status %s`)", command_why(&why, 0), mountpoint);
+    }
+    figures_add(&why, &stage->reply, "{state text}: {error text}");
+    return has_state(stage, "done") ? COMMAND_DONE
+                                    : command_fail("staging of %s ended as %s", mountpoint, command_why(&why, 0));
 }
 
 static int stage_live(struct stage_view *stage)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
+    interrupt_catch(SIGINT, SIGTERM);
     int error = stage_request(stage, stage->stop ? "stop" : "start", &why);
     if (!error && stage->stop)
         return COMMAND_DONE;
@@ -209,6 +190,7 @@ static int stage_command(int argc, char **argv)
     live_fini(&stage.live);
     str_fini(&stage.plan);
     str_fini(&stage.choice);
+    str_fini(&stage.reply);
     return status;
 }
 

@@ -33,8 +33,8 @@ static void print_json(struct status_show *show, const struct str *status, bool 
     if (list)
         fputs(show->shown > 0 ? ",\n" : "[", stdout);
     str_add_shown(&shown, status->data, length); /* another user's server may send anything */
-    if (shown.length > 0)
-        fwrite(shown.data, 1, shown.length, stdout);
+    if (command_print("status", &shown))
+        show->status = COMMAND_FAILED;
     if (!list)
         fputs("\n", stdout);
 }
@@ -49,7 +49,10 @@ static void show_unreachable(struct status_show *show, const struct live *live)
         json_begin_object(&j, NULL);
         json_string(&j, "mountpoint", live->mountpoint);
         json_string(&j, "source", live->source);
-        json_string(&j, "state", live->health == LIVE_ELSEWHERE ? "elsewhere" : "dead");
+        json_string(&j, "state",
+                    live->health == LIVE_ELSEWHERE ? "elsewhere"
+                    : live->health == LIVE_UNASKED ? "unknown"
+                                                   : "dead");
         json_begin_array(&j, "health");
         json_string(&j, NULL, health.failed ? "?" : health.data);
         json_end_array(&j);
@@ -69,10 +72,8 @@ static void print_status(struct status_show *show, const struct live *live, cons
     worsen_status(show, (list ? status_add_line : status_add_text)(&text, live, status));
     if (show->json)
         print_json(show, status, list);
-    else if (text.failed)
-        show->status = command_fail("%s: out of memory", live->mountpoint);
-    else
-        fputs(text.data, stdout);
+    else if (command_print(live->mountpoint, &text))
+        show->status = COMMAND_FAILED;
 }
 
 /* --- reports of epochs --- */
@@ -86,11 +87,9 @@ static void print_reports(struct status_show *show, const struct live *live, con
         struct json j = {.out = &object};
         json_begin_object(&j, NULL);
         json_string(&j, "mountpoint", live->mountpoint);
-        json_end_object(&j);
-        object.length -= object.length > 0; /* insert the reports before its end */
         str_adds(&object, ",\"epochs\":");
         str_add(&object, reports->data, reports->length);
-        str_adds(&object, "}");
+        json_end_object(&j);
         print_json(show, &object, true);
     } else if (show->json) {
         print_json(show, reports, false);

@@ -313,9 +313,7 @@ static int top_of(struct top *t)
 {
     if (!t->once && !t->json)
         t->terminal = screen_begin() == 0;
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
-    interrupt_catch(SIGHUP);
+    interrupt_catch(SIGINT, SIGTERM, SIGHUP);
     if (t->terminal)
         interrupt_catch(SIGTSTP);
     signal(SIGCHLD, SIG_IGN); /* a child that hangs is killed, and nobody waits for its end */

@@ -29,8 +29,8 @@ static int take_away(const struct live *live, bool lazy)
  * has ended are both `degraded`: only the server that is asked to tell the others knows which. */
 static int tell_world(const struct live *live, struct str *why)
 {
-    CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
-    static const char request[] = "umount\n";
+    CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, request = STR_INIT, reply = STR_INIT;
+    str_adds(&request, "umount\n");
     int error = live->control ? client_file(live, "status", &status) : -ENOTCONN;
     if (!error)
         error = json_find_string(status.data, status.length, "state", &state);
@@ -38,7 +38,7 @@ static int tell_world(const struct live *live, struct str *why)
         return str_fail(why, error, "its status cannot be read: %s", strerror(-error));
     if (strcmp(state.data, "alone") == 0)
         return 0;
-    error = client_send(live, request, sizeof request - 1, &reply, why);
+    error = client_send(live, &request, &reply, why);
     if (error == -ENOTCONN) {
         str_clear(why);
         str_adds(why, "its world has ended");

@@ -51,11 +51,11 @@ static int report(const struct live *live, const struct str *before, const struc
 
 static int upgrade_live(const struct live *live)
 {
-    static const char request[] = "upgrade\n";
-    CLEANUP_STR struct str before = STR_INIT, after = STR_INIT, reply = STR_INIT, why = STR_INIT;
+    CLEANUP_STR struct str before = STR_INIT, after = STR_INIT, request = STR_INIT, reply = STR_INIT, why = STR_INIT;
+    str_adds(&request, "upgrade\n");
     int error = client_file(live, "status", &before);
     if (!error)
-        error = client_send(live, request, sizeof request - 1, &reply, &why);
+        error = client_send(live, &request, &reply, &why);
     if (error)
         return command_fail("upgrade %s: %s", live->mountpoint, command_why(&why, error));
     if (strcmp(reply.data, "current\n") == 0) {

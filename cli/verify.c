@@ -24,11 +24,8 @@ enum { JOBS_DEFAULT = 4, JOBS_MOST = 256 };
 
 static int print_counts(const struct live *live, const struct walk_counts *counts)
 {
-    char files[COUNT_TEXT], directories[COUNT_TEXT], links[COUNT_TEXT], bytes[SIZE_TEXT];
-    printf("%s files, %s directories and %s symlinks are the same, %s\n",
-           count_format(counts->files, files, sizeof files),
-           count_format(counts->directories, directories, sizeof directories),
-           count_format(counts->links, links, sizeof links), size_format(counts->bytes, bytes, sizeof bytes));
+    printf("%s files, %s directories and %s symlinks are the same, %s\n", count_text(counts->files),
+           count_text(counts->directories), count_text(counts->links), size_text(counts->bytes));
     if (counts->left_out > 0)
         printf("%" PRIu64 " sockets, fifos or devices of the source are not in the mount\n", counts->left_out);
     if (counts->unreadable > 0)
@@ -89,8 +86,7 @@ static int compare_live(const struct live *live, struct walk_options *options)
         return command_fail("open %s: %s", live->mountpoint, strerror(errno));
     options->progress = &progress;
     options->total = read_totals(live);
-    interrupt_catch(SIGINT);
-    interrupt_catch(SIGTERM);
+    interrupt_catch(SIGINT, SIGTERM);
     progress_begin(&progress, "verifying", stderr);
     int result = walk_compare(source, mount, options, &counts, &difference);
     progress_end(&progress);

@@ -38,17 +38,14 @@ static int where_ask(const struct live *live, const char *given, char **paths, i
         const char *path = shorten_path(paths[i], given);
         str_add(&request, path, strlen(path) + 1);
     }
-    if (request.failed)
-        return command_fail("where %s: out of memory", live->mountpoint);
-    int error = client_send(live, request.data, request.length, &reply, &why);
+    int error = client_send(live, &request, &reply, &why);
     if (error)
         return command_fail("where %s: %s", live->mountpoint, command_why(&why, error));
     CLEANUP_STR struct str shown = STR_INIT;
     str_add_shown(&shown, reply.data ? reply.data : "", reply.length);
-    if (shown.length > 0)
-        fwrite(shown.data, 1, shown.length, stdout);
+    int status = command_print("where", &shown);
     fflush(stdout);
-    return reply.length > 0 && all_samples(&reply, paths, count) ? COMMAND_DONE : COMMAND_FAILED;
+    return !status && reply.length > 0 && all_samples(&reply, paths, count) ? COMMAND_DONE : COMMAND_FAILED;
 }
 
 static int where_command(int argc, char **argv)

@@ -31,7 +31,7 @@ int courier_form(struct courier *c)
     log_set_node((int)c->nodes.me);
     if (c->nodes.count > 1)
         snprintf(c->helper.name, sizeof c->helper.name, "%s", agree_name(&c->nodes, c->nodes.me));
-    home_init(&c->home, c->arguments.state, c->nodes.world);
+    home_init(&c->home, c->arguments.state, c->nodes.count, c->nodes.world);
     c->members = (struct members){.arguments = &c->arguments, .nodes = &c->nodes, .home = &c->home};
     error = forming_begin(&c->members, &c->helper, &c->doorbell);
     if (!error)

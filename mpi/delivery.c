@@ -26,6 +26,7 @@ struct delivery {
     uint64_t wait_at; /* when to send WAIT again */
     bool wait_busy;   /* the last WAIT is still being sent */
     bool again;       /* sent twice: the slot is free when the second one was sent */
+    void *viewed;     /* the answer, from home->view; NULL: it is in a slot */
     uint32_t slot;
     struct hold *hold;
     uint32_t list; /* 1 + number of the list in the current ring with its parts; 0: none */
@@ -45,7 +46,9 @@ struct deliveries {
     uint8_t busy[RING_OUT];  /* slots of the current ring that MPI uses */
     bool listed[RING_LISTS]; /* the list has the parts of an open delivery */
     uint64_t wait_next;      /* the earliest wait_at, or an earlier time */
-    unsigned of_peer[];      /* by peer: number of open deliveries */
+    struct {
+        unsigned open, viewed; /* numbers of deliveries */
+    } of_peer[];
 };
 
 int deliveries_create(struct mail *mail, struct home *home, struct spoil *spoil, uint64_t timeout,
@@ -63,12 +66,24 @@ int deliveries_create(struct mail *mail, struct home *home, struct spoil *spoil,
     return 0;
 }
 
+/* Give back the memory of its answer. */
+static void delivery_put(struct delivery *it)
+{
+    if (it->viewed) {
+        tier_view_give_back(it->all->home->view, it->viewed);
+        it->all->of_peer[it->peer].viewed--;
+    }
+    it->viewed = NULL;
+    hold_put(it->hold);
+    it->hold = NULL;
+}
+
 void deliveries_destroy(struct deliveries *d)
 {
     if (!d)
         return;
     for (size_t i = 0; i < d->count; i++) {
-        hold_put(d->delivery[i]->hold);
+        delivery_put(d->delivery[i]);
         free(d->delivery[i]);
     }
     free(d->delivery);
@@ -101,10 +116,9 @@ static struct delivery *delivery_new(struct deliveries *d)
 static void delivery_end(struct delivery *it)
 {
     struct deliveries *d = it->all;
-    d->of_peer[it->peer]--;
+    d->of_peer[it->peer].open--;
     d->open--;
-    hold_put(it->hold);
-    it->hold = NULL;
+    delivery_put(it);
     it->state = DELIVERY_FREE;
     it->next_free = d->free;
     d->free = it;
@@ -142,14 +156,10 @@ static void answer_failure(struct delivery *it, int status)
     answer_peer(it, &it->failure, sizeof it->failure);
 }
 
-static void answer_payload(struct delivery *it, uint32_t slot, size_t n)
+static void answer_payload(struct delivery *it, void *payload, size_t n)
 {
-    struct deliveries *d = it->all;
-    it->slot = slot;
-    it->hold = hold_get(d->home->hold);
-    d->busy[slot - RING_IN] = 1;
-    void *payload = ring_slot(&it->hold->ring, slot);
-    switch (spoil_next(d->spoil)) {
+    struct spoil *spoil = it->all->spoil;
+    switch (spoil_next(spoil)) {
     case SPOIL_DAMAGE:
         spoil_damage(payload, n);
         break;
@@ -167,6 +177,29 @@ static void answer_payload(struct delivery *it, uint32_t slot, size_t n)
         break;
     }
     answer_peer(it, payload, n);
+}
+
+static void answer_slot(struct delivery *it, uint32_t slot, size_t n)
+{
+    struct deliveries *d = it->all;
+    it->slot = slot;
+    it->hold = hold_get(d->home->hold);
+    d->busy[slot - RING_IN] = 1;
+    answer_payload(it, ring_slot(&it->hold->ring, slot), n);
+}
+
+/* False: the server must answer. */
+static bool answer_viewed(struct delivery *it)
+{
+    struct home *home = it->all->home;
+    unsigned *held = &it->all->of_peer[it->peer].viewed;
+    size_t n = home->view ? tier_view_answer(home->view, &it->asked, *held, &it->viewed) : 0;
+    home_ask_segment(home);
+    if (!n)
+        return false;
+    ++*held;
+    answer_payload(it, it->viewed, n);
+    return true;
 }
 
 static void say_wait(struct delivery *it)
@@ -230,14 +263,14 @@ void deliveries_add(struct deliveries *d, uint32_t from, const struct wire_messa
                             .wait_busy = it->wait_busy,
                             .wait_at = UINT64_MAX};
     d->open++;
-    if (++d->of_peer[from] > OPEN_A_PEER)
+    if (++d->of_peer[from].open > OPEN_A_PEER)
         answer_failure(it, -EBUSY);
     else if (d->home->state == HOME_ENDED)
         answer_failure(it, -EHOSTDOWN);
-    else if (d->live)
-        give_to_server(it);
-    else
+    else if (!d->live)
         say_wait(it);
+    else if (!answer_viewed(it))
+        give_to_server(it);
 }
 
 void deliveries_reply(struct deliveries *d, const struct ring_message *m)
@@ -252,7 +285,7 @@ void deliveries_reply(struct deliveries *d, const struct ring_message *m)
     if (!right) {
         home_end(d->home, "it answered a request that nobody sent");
     } else if (m->status == 0) {
-        answer_payload(it, m->slot, m->length);
+        answer_slot(it, m->slot, m->length);
     } else if (m->status == -EAGAIN) {
         it->state = DELIVERY_WAITING;
         say_wait(it);

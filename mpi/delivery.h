@@ -1,12 +1,14 @@
 /* Deliveries: what other nodes request from our server.
  *
- *   message FETCH ─▶ ring SERVE ─▶ ring REPLY ─▶ the answer leaves from the slot ─▶ ring SENT
+ *   message FETCH ─┬─▶ ring SERVE ─▶ ring REPLY ─▶ the answer leaves from the slot ─▶ ring SENT
+ *                  └─▶ tier_view_answer ─▶ the answer leaves from a buffer, if the RAM tier has the data
  *
  *   state        meaning                                     valid fields
  *   FREE         may be used for another question            generation, wait_busy
  *   OPEN         our server, or its successor, must answer   peer, asked; wait_at while there is no server
  *   WAITING      the server has said that it must wait       peer, asked, wait_at
- *   ANSWERING    the answer is being sent                    peer, asked, hold and slot (NULL: failure), again
+ *   ANSWERING    the answer is being sent                    peer, asked, again; hold and slot (an answer of the
+ *                                                            server), viewed (ours), or neither (failure)
  *
  * A delivery belongs to the peer: a new server gets the questions that the previous one has not answered. While there
  * is no server, and while the server must wait, WAIT is sent to the peer repeatedly. */

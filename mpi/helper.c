@@ -1,6 +1,6 @@
 /* A request is a frame of words, each with a final NUL, and optional descriptors: our name, then a command line. The
  * helper executes it and replies with a frame: the status of waitpid, or -errno, and the last line of output. It ends
- * when the courier's end of the socket is closed. */
+ * when the courier's end of the socket is closed, and so does a command that is mounting or scanning. */
 #include "mpi/helper.h"
 
 #include "fs/base/cleanup.h"
@@ -17,14 +17,16 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* GIVEN_FD … MOUNTER_FD: numbers of the command's descriptors. */
-enum { GIVEN_FD = 3, LOCK_FD = 4, TALK_FD = 5, MOUNTER_FD = 6, HIGH_FD = 16, LINE_MOST = 2000, TICK_MS = 50 };
+/* GIVEN_FD … MOUNTER_FD: numbers of the command's descriptors. HIGH_FD … KEPT_MOUNTER: those of the helper. */
+enum { GIVEN_FD = 3, LOCK_FD = 4, TALK_FD = 5, MOUNTER_FD = 6, HIGH_FD = 16, KEPT_LOCK = 17, KEPT_MOUNTER = 18 };
+enum { LINE_MOST = 2000, TICK_MS = 50 };
 
 /* --- in the helper --- */
 
 /* A command that runs. */
 struct listener {
     const char *name;
+    bool undoes;     /* not to be interrupted */
     struct str text; /* the current line */
     struct str last; /* the previous line, not passed on yet */
 };
@@ -62,6 +64,23 @@ static void hear_bytes(struct listener *l, const char *bytes, size_t n)
     }
 }
 
+/* The end of a mount is complete when nobody has its lock. */
+static void let_go(struct listener *l)
+{
+    l->undoes = true;
+    close(KEPT_LOCK);
+    close(KEPT_MOUNTER);
+}
+
+/* Nobody else would unmount what the command mounts. It undoes its steps. */
+static void obey_end(struct listener *l, pid_t child, short events)
+{
+    if (!(events & POLLHUP) || l->undoes)
+        return;
+    let_go(l);
+    kill(child, SIGTERM);
+}
+
 /* Read until the command has ended and its output is read. A process that it left behind may keep the pipe open. */
 static int listen_to(struct listener *l, pid_t child, int from)
 {
@@ -69,9 +88,9 @@ static int listen_to(struct listener *l, pid_t child, int from)
     int status = 0;
     bool ended = false;
     for (;;) {
-        struct pollfd ready = {.fd = from, .events = POLLIN};
-        int n = poll(&ready, 1, ended ? 0 : TICK_MS);
-        ssize_t got = n > 0 ? read(from, bytes, sizeof bytes) : -1;
+        struct pollfd ready[] = {{.fd = from, .events = POLLIN}, {.fd = l->undoes ? -1 : HIGH_FD}};
+        int n = poll(ready, 2, ended ? 0 : TICK_MS);
+        ssize_t got = n > 0 && ready[0].revents ? read(from, bytes, sizeof bytes) : -1;
         if (got > 0) {
             hear_bytes(l, bytes, (size_t)got);
             continue;
@@ -83,16 +102,17 @@ static int listen_to(struct listener *l, pid_t child, int from)
             break;
         }
         ended = waitpid(child, &status, WNOHANG) == child;
+        if (!ended)
+            obey_end(l, child, ready[1].revents);
     }
     end_line(l);
     return status;
 }
 
+/* Without that descriptor, the number is closed. */
 static void place_descriptor(int fd, int number)
 {
-    if (fd >= 0)
-        dup2(fd, number);
-    else
+    if (fd < 0 || dup2(fd, number) < 0)
         close(number);
 }
 
@@ -105,11 +125,14 @@ static _Noreturn void execute_words(const char *words, size_t n, const int given
         size_t count = 0;
         for (size_t at = 0; at < n; at += strlen(words + at) + 1)
             all[count++] = (char *)words + at;
-        int high[] = {given[0] < 0 ? -1 : fcntl(given[0], F_DUPFD, HIGH_FD),
-                      given[1] < 0 ? -1 : fcntl(given[1], F_DUPFD, HIGH_FD)};
+        int high[] = {given[0] < 0 ? -1 : fcntl(given[0], F_DUPFD, KEPT_MOUNTER + 1),
+                      given[1] < 0 ? -1 : fcntl(given[1], F_DUPFD, KEPT_MOUNTER + 1)};
         place_descriptor(high[0], GIVEN_FD);
         place_descriptor(high[1], TALK_FD);
+        place_descriptor(KEPT_LOCK, LOCK_FD);
+        place_descriptor(KEPT_MOUNTER, MOUNTER_FD);
         close_range(MOUNTER_FD + 1, ~0u, 0);
+        signal(SIGPIPE, SIG_DFL);
         execvp(all[0], all);
         error = -errno;
     }
@@ -143,8 +166,10 @@ static int run_words(struct listener *l, const char *words, size_t n, int given[
 
 static void answer_request(const char *request, size_t n, int given[2])
 {
+    size_t name = strlen(request) + 1, verb = name + (n > name ? strlen(request + name) + 1 : 0);
     struct listener l = {.name = request};
-    size_t name = strlen(request) + 1;
+    if (n > verb && strcmp(request + verb, "umount") == 0)
+        let_go(&l);
     int status = n > name ? run_words(&l, request + name, n - name, given) : -EINVAL;
     struct iovec part[] = {{&status, sizeof status}, {l.last.data, l.last.length}};
     message_sendv(HIGH_FD, 0, part, 2, NULL);
@@ -160,18 +185,17 @@ static _Noreturn void be_helper(const struct arguments *a, int socket)
     int fds[MESSAGE_FDS];
     prctl(PR_SET_NAME, "dealfs-helper");
     process_reset_signals();
+    signal(SIGPIPE, SIG_IGN); /* the reader of the output ends with the launcher */
     process_leave_launcher();
     setsid();
     /* Closes all descriptors that the helper should not have, whatever their number. */
-    int lock = a->lock >= 0 ? fcntl(a->lock, F_DUPFD, HIGH_FD + 1) : -1;
-    int mounter = a->mounter >= 0 ? fcntl(a->mounter, F_DUPFD, HIGH_FD + 1) : -1;
+    int lock = a->lock >= 0 ? fcntl(a->lock, F_DUPFD, KEPT_MOUNTER + 1) : -1;
+    int mounter = a->mounter >= 0 ? fcntl(a->mounter, F_DUPFD, KEPT_MOUNTER + 1) : -1;
     dup2(socket, HIGH_FD);
-    place_descriptor(lock, LOCK_FD);
-    place_descriptor(mounter, MOUNTER_FD);
-    close(GIVEN_FD);
-    close(TALK_FD);
-    close_range(MOUNTER_FD + 1, HIGH_FD - 1, 0);
-    close_range(HIGH_FD + 1, ~0u, 0);
+    place_descriptor(lock, KEPT_LOCK);
+    place_descriptor(mounter, KEPT_MOUNTER);
+    close_range(GIVEN_FD, HIGH_FD - 1, 0);
+    close_range(KEPT_MOUNTER + 1, ~0u, 0);
     if (a->uid && (process_leave_environment((uid_t)a->uid) || process_become((uid_t)a->uid, (gid_t)a->gid)))
         _exit(1);
     while (message_receive(HIGH_FD, &kind, &request, &n, fds) == 0) {

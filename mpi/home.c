@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, PAUSE_MS = 3000, LOOK_MS = 200, ERRNO_MOST = 4095 };
+enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, PAUSE_MS = 3000, LOOK_MS = 250, ERRNO_MOST = 4095 };
 
 struct late_message {
     STAILQ_ENTRY(late_message) next;
@@ -48,18 +48,21 @@ void hold_put(struct hold *hold)
     free(hold);
 }
 
-void home_init(struct home *h, const char *state, const uint8_t world[16])
+void home_init(struct home *h, const char *state, uint32_t nodes, const uint8_t world[16])
 {
     *h = (struct home){.path = state, .socket = -1, .server = {0, -1, -1}};
     for (int i = 0; i < LAYOUTS_HELD; i++)
         h->bytes[i].fd = -1;
     STAILQ_INIT(&h->late);
     memcpy(h->world, world, sizeof h->world);
+    tier_view_create(nodes, &h->view);
 }
 
 void home_hang_up(struct home *h)
 {
     h->ready.number = h->computed.number = 0;
+    if (h->view)
+        tier_view_close(h->view);
     if (h->socket >= 0)
         close(h->socket);
     h->socket = -1;
@@ -73,6 +76,8 @@ void home_hang_up(struct home *h)
 void home_fini(struct home *h)
 {
     home_hang_up(h);
+    tier_view_destroy(h->view);
+    h->view = NULL;
     hold_put(h->hold);
     h->hold = NULL;
     for (int i = 0; i < LAYOUTS_HELD; i++)
@@ -259,9 +264,18 @@ static bool take_answer(struct home *h, uint32_t kind, const void *payload, size
     return false;
 }
 
+static bool take_share(struct home *h, uint32_t kind, const void *payload, size_t n, int *fd)
+{
+    if (kind != MESSAGE_SHARED && kind != MESSAGE_SEGMENT)
+        return false;
+    if (!h->view)
+        return true;
+    return (kind == MESSAGE_SHARED ? tier_view_open : tier_view_add)(h->view, payload, n, fd) == 0;
+}
+
 static void take_frame(struct home *h, uint32_t kind, const void *payload, size_t n, int *fd)
 {
-    if (h->state == HOME_LIVE && take_answer(h, kind, payload, n, fd))
+    if (h->state == HOME_LIVE && (take_answer(h, kind, payload, n, fd) || take_share(h, kind, payload, n, fd)))
         return;
     if (kind == MESSAGE_END)
         home_end(h, "unmounted");
@@ -392,4 +406,11 @@ bool home_take(struct home *h, struct ring_message *message)
     if (error && error != -EAGAIN)
         home_end(h, "it broke the protocol of the ring");
     return error == 0;
+}
+
+void home_ask_segment(struct home *h)
+{
+    uint32_t segment;
+    if (h->view && tier_view_wants(h->view, &segment))
+        home_say(h, MESSAGE_SEGMENT, &segment, sizeof segment);
 }

@@ -19,6 +19,7 @@
 #include "fs/base/process.h"
 #include "fs/wire/message.h"
 #include "fs/wire/ring.h"
+#include "mpi/tier-view.h"
 
 #include <sys/queue.h>
 
@@ -52,6 +53,7 @@ struct home {
     struct turn_record last; /* and the turn that led to it */
     struct layout_bytes bytes[LAYOUTS_HELD];
     struct hold *hold;
+    struct tier_view *view;           /* what the server shares; NULL: no memory */
     struct process server;            /* the process at the other end */
     STAILQ_HEAD(, late_message) late; /* messages for which the ring had no room */
     uint64_t lost_at, next_at, ticked_at;
@@ -61,7 +63,7 @@ struct home {
     bool ending; /* the world ends: a server that hangs up will not return */
 };
 
-void home_init(struct home *home, const char *state, const uint8_t world[16]);
+void home_init(struct home *home, const char *state, uint32_t nodes, const uint8_t world[16]);
 void home_hang_up(struct home *home); /* the ring stays */
 void home_fini(struct home *home);
 
@@ -86,6 +88,8 @@ uint64_t home_next(const struct home *home); /* when to call it next: nanosecond
 void home_push(struct home *home, const struct ring_message *message);
 bool home_flush(struct home *home); /* true: a message was sent; false: none was queued, or there was no room */
 bool home_take(struct home *home, struct ring_message *message);
+/* Ask the server for the segment that `view` wants. */
+void home_ask_segment(struct home *home);
 /* Send a frame to a LIVE server; if it does not take it, it is LOST. */
 void home_say(struct home *home, enum message_kind kind, const void *payload, size_t n);
 struct iovec;

@@ -8,6 +8,8 @@ mpi_libcourier_a_SOURCES = \
 	mpi/sockets.h \
 	mpi/spoil.c \
 	mpi/spoil.h \
+	mpi/tier-view.c \
+	mpi/tier-view.h \
 	mpi/wire.c \
 	mpi/wire.h
 

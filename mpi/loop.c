@@ -23,7 +23,7 @@ enum {
     SPIN_US = 50,
     BUSY_US = 400, /* how long to keep checking while bytes are in transit that MPI must push or pull */
     LOOK_MS = 1,   /* how often sockets and clock are checked while spinning */
-    NAP_MOST_MS = 100,
+    NAP_MOST_MS = 250,
     COUNT_MS = 1000,
     LEAVE_MS = 600, /* time for the others to learn that we leave: a launcher kills after a second */
     MESSAGES = 64,  /* maximum messages of the server per turn */
@@ -166,6 +166,8 @@ static int choose_nap(const struct loop_state *t)
     if (!STAILQ_EMPTY(&t->l->home->late) || nap < MILLISECOND)
         nap = MILLISECOND;
     next = next < due ? next : due;
+    if (t->leave_by && t->leave_by < next)
+        next = t->leave_by;
     if (next < t->now + nap)
         nap = next > t->now ? next - t->now : 0;
     return (int)((nap + MILLISECOND - 1) / MILLISECOND);

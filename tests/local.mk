@@ -130,6 +130,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-exchange \
 	tests/fs/world/test-extents \
 	tests/fs/wire/test-feed \
+	tests/fs/wire/test-message \
 	tests/fs/wire/test-node \
 	tests/fs/wire/test-payload \
 	tests/fs/world/test-peers \
@@ -148,6 +149,7 @@ UNIT_TESTS = \
 	tests/mpi/test-doorbell \
 	tests/mpi/test-mail \
 	tests/mpi/test-sockets \
+	tests/mpi/test-tier-view \
 	tests/mpi/test-wire \
 	tests/sim/test-sched
 
@@ -157,6 +159,7 @@ tests_mpi_test_doorbell_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_mail_SOURCES = tests/mpi/test-mail.c mpi/mail.c
 tests_mpi_test_mail_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_sockets_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_tier_view_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_wire_LDADD = mpi/libcourier.a $(LDADD)
 
 # The deterministic scheduler: a program with these sources and flags runs its threads under one seed.
@@ -201,7 +204,7 @@ tests_fs_control_test_world_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 tests_sim_test_sched_SOURCES = tests/sim/test-sched.c $(SIM_SCHED)
 tests_sim_test_sched_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS)
 
-SIM_ROCKS = close drop find list open open_file overhead read write_begin write_cancel write_end write_put
+SIM_ROCKS = close drop drop_open find list open open_file overhead read write_begin write_cancel write_end write_put
 
 # Worlds under it: the real server and courier, except what calls MPI and RocksDB.
 tests_sim_run_SOURCES = \
@@ -307,6 +310,7 @@ WORLD_TESTS = \
 	tests/cases/83-feed-nodes.t
 
 SCRIPT_TESTS = \
+	tests/cases/19-launch-stuck.t \
 	tests/cases/26-slurm.t \
 	tests/cases/13-care.t \
 	tests/fs/server/10-crash.t \
@@ -341,7 +345,6 @@ SCRIPT_TESTS = \
 	tests/cases/18-deb.t \
 	tests/cases/19-launch-hosts.t \
 	tests/cases/19-launch-ssh.t \
-	tests/cases/19-launch-stuck.t \
 	tests/cases/19-launch.t \
 	tests/cases/64-readme-user.t \
 	tests/cases/65-troubleshooting.t \
@@ -359,7 +362,6 @@ SCRIPT_TESTS = \
 	tests/cases/60-disk.t \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
-	tests/cases/78-index-world.t \
 	tests/cases/78-index-damaged.t \
 	tests/cases/78-index.t \
 	tests/cases/79-loaders.t \

@@ -80,6 +80,15 @@ int command_execute(char **words)
     return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
 }
 
+int command_print(const char *name, const struct str *text)
+{
+    if (text->failed)
+        return command_fail("%s: out of memory", name);
+    if (text->length > 0)
+        fwrite(text->data, 1, text->length, stdout);
+    return COMMAND_DONE;
+}
+
 void command_note(FILE *to, const char *format, ...)
 {
     va_list args;

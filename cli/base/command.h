@@ -71,6 +71,8 @@ int command_execute(char **words);
 const char *command_why(const struct str *why, int error);
 /* Like command_fail, for a line that is no failure. */
 void command_note(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes text to standard output. Returns an exit status: a failure, reported for `name`, if memory ran out. */
+int command_print(const char *name, const struct str *text);
 /* The exit status of a program whose command returned `status`: a failure if standard output could not be written. */
 int command_end(int status);
 int command_lost(int status); /* it could not: says so */

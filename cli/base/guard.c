@@ -4,6 +4,7 @@
  * must not hang lets a child access the mount, and reads the result from a pipe with a time limit. */
 #include "cli/base/guard.h"
 
+#include "cli/base/child.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
@@ -44,20 +45,11 @@ static _Noreturn void guard_child(int (*work)(void *, struct str *), void *user,
 
 int guard_start(int (*work)(void *user, struct str *out), void *user, struct guard *guard)
 {
-    int ends[2];
     *guard = (struct guard){.fd = -1};
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    guard->pid = fork();
+    guard->pid = child_fork(&guard->fd);
     if (guard->pid == 0)
-        guard_child(work, user, ends[1]);
-    int error = guard->pid < 0 ? -errno : 0;
-    close(ends[1]);
-    if (error)
-        close(ends[0]);
-    else
-        guard->fd = ends[0];
-    return error;
+        guard_child(work, user, guard->fd);
+    return guard->pid < 0 ? guard->pid : 0;
 }
 
 void guard_end(struct guard *guard)
@@ -116,22 +108,26 @@ bool guard_take(struct guard *guard, struct str *out, int *result)
     return true;
 }
 
-int guard_run(int (*work)(void *user, struct str *out), void *user, unsigned seconds, struct str *out)
+int guard_await(struct guard *guard, uint64_t deadline, struct str *out)
 {
-    uint64_t deadline = clock_now() + seconds * SECOND;
-    struct guard guard;
-    int result = guard_start(work, user, &guard);
-    if (result)
-        return result;
-    while (!guard_take(&guard, out, &result)) {
+    int result;
+    while (!guard_take(guard, out, &result)) {
         uint64_t now = clock_now();
-        struct pollfd ready = {.fd = guard.fd, .events = POLLIN};
+        struct pollfd ready = {.fd = guard->fd, .events = POLLIN};
         int count = now < deadline ? poll(&ready, 1, (int)((deadline - now) / MILLISECOND) + 1) : 0;
         if (count > 0 || (count < 0 && errno == EINTR))
             continue;
         result = count < 0 ? -errno : -ETIMEDOUT;
-        guard_end(&guard);
+        guard_end(guard);
         break;
     }
     return result;
+}
+
+int guard_run(int (*work)(void *user, struct str *out), void *user, unsigned seconds, struct str *out)
+{
+    uint64_t deadline = clock_now() + seconds * SECOND;
+    struct guard guard;
+    int error = guard_start(work, user, &guard);
+    return error ? error : guard_await(&guard, deadline, out);
 }

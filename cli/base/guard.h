@@ -5,6 +5,7 @@
 #include "fs/base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* `work` runs in a child and may append to its `out`. Returns its result, and appends that text to `out`, even if the
  * result is an error. The child's standard files are /dev/null. -ETIMEDOUT: it had not ended after `seconds`; it is
@@ -19,6 +20,8 @@ struct guard {
 int guard_start(int (*work)(void *user, struct str *out), void *user, struct guard *guard);
 /* False: it has not ended yet. Else `result` is that of guard_run, and the guard is done. */
 bool guard_take(struct guard *guard, struct str *out, int *result);
+/* Waits until then; -ETIMEDOUT: it has not ended, and is killed. */
+int guard_await(struct guard *guard, uint64_t deadline, struct str *out);
 /* Kills it; one that cannot be killed is left alone. */
 void guard_end(struct guard *guard);
 

@@ -10,9 +10,10 @@ static void interrupt_note(int signal)
     interrupted = signal;
 }
 
-void interrupt_catch(int signal)
+void interrupt_catch_list(const int *signals)
 {
     struct sigaction before, ours = {.sa_handler = interrupt_note};
-    if (sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(signal, &ours, NULL);
+    for (; *signals; signals++)
+        if (sigaction(*signals, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(*signals, &ours, NULL);
 }

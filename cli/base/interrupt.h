@@ -6,8 +6,9 @@
 
 extern volatile sig_atomic_t interrupted; /* the last one that arrived; 0: none */
 
-/* From here on the signal sets it, and interrupts system calls. An ignored signal (a hang-up under nohup) stays
- * ignored. */
-void interrupt_catch(int signal);
+/* From here on these signals set it, and interrupt system calls: interrupt_catch(SIGINT, SIGTERM). An ignored signal (a
+ * hang-up under nohup) stays ignored. */
+#define interrupt_catch(...) interrupt_catch_list((const int[]){__VA_ARGS__, 0})
+void interrupt_catch_list(const int *signals);
 
 #endif

@@ -40,21 +40,15 @@ static bool reals_parse(const char *text, double min, double max, struct option_
 /* "16,64,256" */
 static bool numbers_parse(const char *text, double most, struct option_numbers *numbers)
 {
-    numbers->count = 0;
-    for (;; text++) {
-        char *end;
-        unsigned long value;
-        if (*text < '0' || *text > '9')
-            return false;
-        errno = 0;
-        value = strtoul(text, &end, 10);
-        if (errno || value == 0 || (double)value > most || (*end && *end != ',') || numbers->count == NUMBERS_MOST)
+    for (numbers->count = 0; numbers->count < NUMBERS_MOST && *text >= '0' && *text <= '9'; text++) {
+        unsigned long value = strtoul(text, (char **)&text, 10);
+        if (value == 0 || (double)value > most || (*text && *text != ','))
             return false;
         numbers->number[numbers->count++] = (uint32_t)value;
-        if (!*end)
+        if (!*text)
             return true;
-        text = end;
     }
+    return false;
 }
 
 static bool latest_parse(int argc, char **argv, struct option_latest *value)

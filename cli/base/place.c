@@ -35,6 +35,14 @@ void place_expand(const char *text, unsigned node, struct str *out)
     }
 }
 
+void place_escape(const char *path, bool in_list, struct str *out)
+{
+    for (; *path; path++) {
+        str_adds(out, *path == '%' ? "%" : in_list && strchr(",\\", *path) ? "\\" : "");
+        str_add(out, path, 1);
+    }
+}
+
 /* With slashes at the end, the kernel would look into what is mounted there. */
 static void trim_slashes(char *path)
 {
@@ -95,11 +103,22 @@ char *place_plain(const char *path)
     return plain.failed ? NULL : str_steal(&plain);
 }
 
-int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error)
+void place_name(struct str *why, const char *what, const char *path)
 {
     str_addf(why, "%s ", what);
     str_add_printable(why, path, strlen(path));
-    return str_fail(why, error, ": %s", reason);
+    str_adds(why, ": ");
+}
+
+int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error)
+{
+    place_name(why, what, path);
+    return str_fail(why, error, "%s", reason);
+}
+
+int place_error(struct str *why, const char *what, const char *path, int error)
+{
+    return error ? place_fail(why, what, path, strerror(-error), error) : 0;
 }
 
 int place_open_special(const char *path)
@@ -132,7 +151,7 @@ int place_in_path(const char *name, char *path, size_t n)
     return -ENOENT;
 }
 
-int place_source(const char *given, char **path, struct str *why)
+int place_source(const char *given, char **path, int *fd, struct str *why)
 {
     CLEANUP_FREE char *real = realpath(given, NULL);
     if (!real && strstr(given, "://"))
@@ -141,13 +160,12 @@ int place_source(const char *given, char **path, struct str *why)
                           "s3fs), and use that directory with -o identity=mtime",
                           -EINVAL);
     if (!real)
-        return place_fail(why, "source", given, strerror(errno), -errno);
-    CLEANUP_CLOSE int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return place_fail(why, "source", real, strerror(errno), -errno);
-    if (faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) < 0)
-        return place_fail(why, "source", real, strerror(errno), -errno);
+        return place_error(why, "source", given, -errno);
+    CLEANUP_CLOSE int opened = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0 || faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) < 0)
+        return place_error(why, "source", real, -errno);
     *path = steal_pointer(real);
+    *fd = steal_fd(opened);
     return 0;
 }
 
@@ -190,7 +208,7 @@ int place_mountpoint(const char *given, char **path, struct str *why)
     if (error == -ETIMEDOUT)
         return place_fail(why, "mountpoint", given, "a file system on its path does not answer", error);
     if (error)
-        return place_fail(why, "mountpoint", given, strerror(-error), error);
+        return place_error(why, "mountpoint", given, error);
     *path = str_steal(&real);
     return *path ? 0 : -ENOMEM;
 }
@@ -228,7 +246,7 @@ int place_look(const char *mountpoint, bool *empty, struct str *why)
     *empty = entries.length == 0;
     if (error == -ETIMEDOUT)
         return place_fail(why, "mountpoint", mountpoint, "the file system mounted there does not answer", error);
-    return error ? place_fail(why, "mountpoint", mountpoint, strerror(-error), error) : 0;
+    return place_error(why, "mountpoint", mountpoint, error);
 }
 
 bool place_lies_in(const char *inner, const char *outer)

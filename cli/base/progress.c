@@ -84,35 +84,32 @@ void progress_measure(struct progress_bar *p, const struct progress_now *now, ui
 
 static void add_rate(const struct progress_bar *p, const struct progress_now *now, struct str *line)
 {
-    char text[SIZE_TEXT];
     if (by_bytes(now))
-        str_addf(line, "  %s/s", size_format((uint64_t)p->rate, text, sizeof text));
+        str_addf(line, "  %s/s", size_text((uint64_t)p->rate));
     else
         str_addf(line, "  %.0f files/s", p->rate);
 }
 
 static void add_time_left(const struct progress_bar *p, const struct progress_now *now, struct str *line)
 {
-    char text[SIZE_TEXT];
     double left = amount_total(now) - amount_done(now);
     if (left <= 0 || p->rate <= 0)
         return;
     double seconds = ceil(left / p->rate);
     if (seconds < 1e8)
-        str_addf(line, "  %s left", duration_format((uint64_t)seconds * SECOND, text, sizeof text));
+        str_addf(line, "  %s left", duration_text((uint64_t)seconds * SECOND));
 }
 
 static void add_amounts(const struct progress_now *now, struct str *line)
 {
-    char count[COUNT_TEXT], done[SIZE_TEXT], total[SIZE_TEXT];
-    str_adds(line, count_format(now->files, count, sizeof count));
+    str_adds(line, count_text(now->files));
     if (now->files_total)
-        str_addf(line, "/%s", count_format(now->files_total, count, sizeof count));
+        str_addf(line, "/%s", count_text(now->files_total));
     str_adds(line, " files");
     if (by_bytes(now))
-        str_addf(line, "  %s", size_format(now->bytes, done, sizeof done));
+        str_addf(line, "  %s", size_text(now->bytes));
     if (now->bytes_total)
-        str_addf(line, "/%s", size_format(now->bytes_total, total, sizeof total));
+        str_addf(line, "/%s", size_text(now->bytes_total));
 }
 
 void progress_line(const struct progress_bar *p, const struct progress_now *now, int width, struct str *line)

@@ -39,6 +39,7 @@ void progress_measure(struct progress_bar *p, const struct progress_now *now, ui
 /* "1,281,167"; the buffer is returned. */
 enum { COUNT_TEXT = 32 };
 char *count_format(uint64_t number, char *buffer, size_t n);
+#define count_text(number) count_format(number, (char[COUNT_TEXT]){0}, COUNT_TEXT) /* until the end of the block */
 /* "[######....]" */
 void progress_add_bar(struct str *s, double share, int width);
 

@@ -122,3 +122,20 @@ int way_resolve(const char *path, char **resolved, struct str *why)
     *resolved = str_steal(&out);
     return *resolved ? 0 : -ENOMEM;
 }
+
+bool way_is_roots_alone(const char *directory)
+{
+    CLEANUP_FREE char *path = *directory == '/' ? strdup(directory) : NULL;
+    struct stat st;
+    for (char *end = path; end;) {
+        end = strchr(end + 1, '/');
+        if (end)
+            *end = '\0';
+        if (lstat(path, &st) < 0 || st.st_uid != 0 || !S_ISDIR(st.st_mode) ||
+            ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
+            return false;
+        if (end)
+            *end = '/';
+    }
+    return path;
+}

@@ -5,6 +5,7 @@
 #include "cli/lab/calibrate.h"
 
 #include "cli/base/command.h"
+#include "cli/base/place.h"
 #include "cli/base/progress.h"
 #include "cli/lab/decode.h"
 #include "cli/lab/epoch.h"
@@ -30,12 +31,14 @@ enum {
     FIRST = 64,
     SAMPLES_FILE_MOST = 1 << 30
 };
+/* Instead of a node's number. */
 #define NOBODY UINT64_MAX
+#define ANYBODY (UINT64_MAX - 1)
+#define OTHERS (UINT64_MAX - 2)
 
 struct chosen_sample {
     char *path;
-    uint64_t owner; /* or NOBODY */
-    bool kept;      /* cached here */
+    uint64_t owner; /* or, if nobody owns it, the node that has cached it; or NOBODY */
 };
 
 struct measuring {
@@ -81,12 +84,11 @@ static void choose_line(struct measuring *m, char *line, char *end)
 
 static int choose_samples(struct measuring *m)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/samples", m->live.control);
+    CLEANUP_FREE char *path = place_join(m->live.control, "samples");
     m->chosen = calloc(CHOSEN, sizeof *m->chosen);
-    int error = path.failed || !m->chosen ? -ENOMEM : file_read(AT_FDCWD, path.data, SAMPLES_FILE_MOST, &m->names);
+    int error = !path || !m->chosen ? -ENOMEM : file_read(AT_FDCWD, path, SAMPLES_FILE_MOST, &m->names);
     if (error)
-        return command_fail("read %s: %s", path.failed ? "samples" : path.data, strerror(-error));
+        return command_fail("read %s: %s", path ? path : "samples", strerror(-error));
     for (char *line = m->names.data, *end = line + m->names.length; line < end;) {
         char *newline = memchr(line, '\n', (size_t)(end - line));
         if (!newline)
@@ -98,7 +100,7 @@ static int choose_samples(struct measuring *m)
 }
 
 /* A line of the reply: sample, owner, tier and path, separated by tabs. */
-static void take_place(struct chosen_sample *chosen, const char *line, const char *end)
+static void take_place(const struct measuring *m, struct chosen_sample *chosen, const char *line, const char *end)
 {
     const char *owner = memchr(line, '\t', (size_t)(end - line));
     const char *tier = owner ? memchr(owner + 1, '\t', (size_t)(end - owner - 1)) : NULL;
@@ -106,7 +108,8 @@ static void take_place(struct chosen_sample *chosen, const char *line, const cha
         return;
     if (owner[1] != '-')
         chosen->owner = strtoull(owner + 1, NULL, 10);
-    chosen->kept = tier[1] != '-';
+    else if (tier[1] != '-')
+        chosen->owner = m->node;
 }
 
 static int ask_where(struct measuring *m)
@@ -115,13 +118,13 @@ static int ask_where(struct measuring *m)
     str_adds(&request, "where sep=nul\n");
     for (uint32_t i = 0; i < m->count; i++)
         str_add(&request, m->chosen[i].path, strlen(m->chosen[i].path) + 1);
-    int error = request.failed ? -ENOMEM : client_send(&m->live, request.data, request.length, &reply, &why);
+    int error = client_send(&m->live, &request, &reply, &why);
     if (error)
         return command_fail("where %s: %s", m->live.mountpoint, command_why(&why, error));
     const char *line = reply.data, *end = line + reply.length;
     for (uint32_t i = 0; i < m->count && line && line < end; i++) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
-        take_place(&m->chosen[i], line, newline ? newline : end);
+        take_place(m, &m->chosen[i], line, newline ? newline : end);
         line = newline ? newline + 1 : end;
     }
     return COMMAND_DONE;
@@ -129,21 +132,11 @@ static int ask_where(struct measuring *m)
 
 /* --- reading --- */
 
-static bool is_anybodys(const struct measuring *m, const struct chosen_sample *c, uint64_t peer)
+static bool belongs_to(const struct measuring *m, const struct chosen_sample *c, uint64_t owner)
 {
-    (void)m, (void)c, (void)peer;
-    return true;
-}
-
-static bool is_ours(const struct measuring *m, const struct chosen_sample *c, uint64_t peer)
-{
-    (void)peer;
-    return c->owner == m->node || (c->owner == NOBODY && c->kept);
-}
-
-static bool is_of_others(const struct measuring *m, const struct chosen_sample *c, uint64_t peer)
-{
-    return c->owner != m->node && c->owner != NOBODY && (peer == NOBODY || c->owner == peer);
+    if (owner == OTHERS)
+        return c->owner != m->node && c->owner != NOBODY;
+    return owner == ANYBODY || c->owner == owner;
 }
 
 /* The other node that owns most of the chosen samples. */
@@ -154,8 +147,8 @@ static uint64_t find_peer(const struct measuring *m)
     for (uint64_t peer = 0; peer < m->result->nodes; peer++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < m->count; i++)
-            count += is_of_others(m, &m->chosen[i], peer);
-        if (count > most) {
+            count += belongs_to(m, &m->chosen[i], peer);
+        if (peer != m->node && count > most) {
             most = count;
             best = peer;
         }
@@ -166,9 +159,8 @@ static uint64_t find_peer(const struct measuring *m)
 struct measured_source {
     const char *name, *from;
     int root;
-    bool before; /* read once before measuring */
-    bool (*is)(const struct measuring *m, const struct chosen_sample *c, uint64_t peer);
-    uint64_t peer;
+    bool before;    /* read once before measuring */
+    uint64_t owner; /* of the samples that are read */
 };
 
 /* As many as fit into the remaining time. */
@@ -213,7 +205,7 @@ static int measure_source(const struct measuring *m, const struct measured_sourc
     if (!path)
         return command_fail("calibrate: out of memory");
     for (uint32_t i = 0; i < m->count; i++)
-        if (s->is(m, &m->chosen[i], s->peer))
+        if (belongs_to(m, &m->chosen[i], s->owner))
             path[paths++] = m->chosen[i].path;
     if (paths > 0)
         command_note(stderr, "measuring %s", s->name);
@@ -225,10 +217,10 @@ static int measure_reads(struct measuring *m)
     struct calibration *c = m->result;
     uint64_t peer = find_peer(m);
     const char *mount = m->live.mountpoint;
-    const struct measured_source source = {"the source", m->live.source, m->source, false, is_anybodys, NOBODY},
-                                 own = {"this node's shard", mount, m->mount, true, is_ours, NOBODY},
-                                 all = {"the other nodes", mount, m->mount, true, is_of_others, NOBODY},
-                                 one = {"one of the other nodes", mount, m->mount, true, is_of_others, peer};
+    const struct measured_source source = {"the source", m->live.source, m->source, false, ANYBODY},
+                                 own = {"this node's shard", mount, m->mount, true, m->node},
+                                 all = {"the other nodes", mount, m->mount, true, OTHERS},
+                                 one = {"one of the other nodes", mount, m->mount, true, peer};
     int status = measure_source(m, &source, &c->storage);
     if (!status)
         status = measure_source(m, &own, &c->local);
@@ -282,7 +274,7 @@ static void find_share(struct measuring *m)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < m->count; i++)
-        kept += m->chosen[i].owner != NOBODY || m->chosen[i].kept;
+        kept += m->chosen[i].owner != NOBODY;
     m->result->cached = (double)kept / m->count;
 }
 

@@ -1,6 +1,7 @@
 /* How the laboratory's commands are called, and the way to it: see lab.h. */
 #include "cli/lab/commands.h"
 
+#include "cli/base/child.h"
 #include "fs/base/cleanup.h"
 #include "fs/wire/handover.h"
 
@@ -13,12 +14,11 @@ static int lab_execute(int argc, char **argv)
 {
     CLEANUP_FREE char **words = calloc((size_t)argc + 2, sizeof *words);
     char lab[PATH_MAX], self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    child_self(self);
     if (!words)
         return command_fail("%s: %s", argv[0], strerror(ENOMEM));
-    if (n <= 0 || handover_find_program("dealfs-lab", lab, sizeof lab))
+    if (!self[0] || handover_find_program("dealfs-lab", lab, sizeof lab))
         return command_fail("find dealfs-lab: neither beside dealfs nor in ../libexec/dealfs");
-    self[n] = '\0';
     words[0] = self;
     memcpy(words + 1, argv, (size_t)argc * sizeof *argv);
     execv(lab, words);

@@ -45,8 +45,8 @@ static uint64_t cost_of(void *user, uint32_t sample)
     return s->cost[sample];
 }
 
-/* On average of the windows; `bound` as well where it is not NULL. */
-static double measure(struct cost_run *s, const struct plan_shape *shape, double *bound)
+/* On average of the windows. */
+static double measure(const struct cost_run *s, const struct plan_shape *shape, double *bound)
 {
     const struct cost_world *w = s->world;
     double sum = 0, bounds = 0;
@@ -66,12 +66,11 @@ static double measure(struct cost_run *s, const struct plan_shape *shape, double
         sum += total > 0 ? slowest * w->ranks / total : 1;
         bounds += total > 0 ? fmax(1.05, largest * w->ranks / total) : 1.05;
     }
-    if (bound)
-        *bound = bounds / (double)windows;
+    *bound = bounds / (double)windows;
     return sum / (double)windows;
 }
 
-static int deal(struct cost_run *s, enum plan_mode mode, bool balanced, double *ratio, double *moved, double *bound)
+static int deal(struct cost_run *s, enum plan_mode mode, bool balanced, struct cost_dealt *dealt)
 {
     const struct cost_world *w = s->world;
     CLEANUP_STR struct str why = STR_INIT;
@@ -95,15 +94,13 @@ static int deal(struct cost_run *s, enum plan_mode mode, bool balanced, double *
     int error = plan_create(&input, NULL, &plan, &why);
     if (error)
         return error;
-    s->list = malloc((plan_length_all(plan) + 1) * sizeof *s->list);
-    error = s->list ? plan_run(plan, s->list, NULL, &summary) : -ENOMEM;
+    CLEANUP_FREE uint32_t *list = s->list = malloc((plan_length_all(plan) + 1) * sizeof *list);
+    error = list ? plan_run(plan, list, NULL, &summary) : -ENOMEM;
     if (!error) {
         const struct plan_shape shape = plan_shape(plan);
-        *ratio = measure(s, &shape, bound);
-        *moved = 100.0 * (double)summary.moved / (double)summary.samples;
+        dealt->ratio = measure(s, &shape, &dealt->bound);
+        dealt->moved = 100.0 * (double)summary.moved / (double)summary.samples;
     }
-    free(s->list);
-    s->list = NULL;
     plan_destroy(plan);
     return error;
 }
@@ -112,31 +109,22 @@ int cost_simulate(const struct cost_world *world, struct cost_result *result)
 {
     struct cost_world w = *world;
     uint64_t batch = (uint64_t)w.ranks * w.batch, windows = w.samples / batch / w.window;
-    struct cost_run s = {.world = &w};
-    double unused;
-    int error = -ENOMEM;
     if (windows == 0)
         return -EDOM;
     w.steps = w.steps < windows ? w.steps : (uint32_t)windows;
-    s.cost = malloc(w.samples * sizeof *s.cost);
-    s.order = malloc(w.samples * sizeof *s.order);
-    s.owner = malloc(w.samples * sizeof *s.owner);
-    s.load = malloc(w.ranks * sizeof *s.load);
-    if (s.cost && s.order && s.owner && s.load) {
-        for (uint32_t i = 0; i < w.samples; i++) {
-            s.cost[i] = w.cost ? w.cost[i] : draw_cost(w.distribution, i);
-            s.owner[i] = (uint16_t)((uint64_t)i * w.ranks / w.samples);
-        }
-        order_seeded(s.order, w.samples, 0, NULL);
-        error = deal(&s, PLAN_REGULAR, false, &result->regular, &unused, NULL);
-        if (!error)
-            error = deal(&s, PLAN_LOCALITY, false, &result->locality, &result->moved, NULL);
-        if (!error)
-            error = deal(&s, PLAN_LOCALITY, true, &result->balanced, &result->moved_balanced, &result->bound);
+    CLEANUP_FREE uint32_t *cost = malloc(w.samples * sizeof *cost), *order = malloc(w.samples * sizeof *order);
+    CLEANUP_FREE uint16_t *owner = malloc(w.samples * sizeof *owner);
+    CLEANUP_FREE double *load = malloc(w.ranks * sizeof *load);
+    if (!cost || !order || !owner || !load)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < w.samples; i++) {
+        cost[i] = w.cost ? w.cost[i] : draw_cost(w.distribution, i);
+        owner[i] = (uint16_t)((uint64_t)i * w.ranks / w.samples);
     }
-    free(s.cost);
-    free(s.order);
-    free(s.owner);
-    free(s.load);
-    return error;
+    order_seeded(order, w.samples, 0, NULL);
+    struct cost_run s = {.world = &w, .cost = cost, .order = order, .owner = owner, .load = load};
+    int error = deal(&s, PLAN_REGULAR, false, &result->regular);
+    if (!error)
+        error = deal(&s, PLAN_LOCALITY, false, &result->locality);
+    return error ? error : deal(&s, PLAN_LOCALITY, true, &result->balanced);
 }

@@ -16,11 +16,14 @@ struct cost_world {
     const uint32_t *cost; /* by sample; NULL: drawn */
 };
 
-/* The slowest rank by the mean, on average of the windows, and percent of samples that move. */
+struct cost_dealt {
+    double ratio; /* the slowest rank by the mean, on average of the windows */
+    double bound; /* the larger of 1.05 and the most expensive sample by the mean of a rank, likewise */
+    double moved; /* percent of samples */
+};
+
 struct cost_result {
-    double regular, locality, balanced; /* DistributedSampler's lists; by locality; the same after swaps */
-    double bound;                       /* the larger of 1.05 and the most expensive sample by the mean of a rank */
-    double moved, moved_balanced;
+    struct cost_dealt regular, locality, balanced; /* DistributedSampler's lists; by locality; the same after swaps */
 };
 
 /* A node per rank. 0; -EDOM: the window's global batches are larger than the dataset; -ERANGE: a window costs more than

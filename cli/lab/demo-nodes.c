@@ -3,10 +3,12 @@
 #include "cli/lab/demo.h"
 #include "cli/lab/lab.h"
 
+#include "cli/base/child.h"
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
 #include "cli/live/live.h"
+#include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/process.h"
@@ -78,22 +80,12 @@ static _Noreturn void become_mpirun(const struct demo *demo, int output)
 
 static int start_mpirun(struct demo *demo)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
     fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0)
-        become_mpirun(demo, ends[1]);
-    int error = pid < 0 ? -errno : 0;
-    close(ends[1]);
-    if (error) {
-        close(ends[0]);
-        return error;
-    }
-    demo->mpirun = pid;
-    demo->output = ends[0];
-    return 0;
+    pid_t child = child_fork(&demo->output);
+    if (child == 0)
+        become_mpirun(demo, demo->output);
+    demo->mpirun = child > 0 ? child : 0;
+    return child < 0 ? child : 0;
 }
 
 /* Shows mpirun's output line by line, until a node is `ready`. 0; else the reason: -ECANCELED, -ETIMEDOUT, -EIO. */
@@ -192,16 +184,53 @@ static int mount_one(struct demo *demo)
 
 /* --- both --- */
 
-static void take_away_each(struct demo *demo)
+/* Is there a process that mounts there, or that serves the mount? */
+static bool is_used(const struct demo *demo, int node)
 {
-    for (int i = 0; i < demo->nodes; i++) {
-        CLEANUP_STR struct str nothing = STR_INIT;
-        char *const argv[] = {"dealfs", "umount", demo->mountpoint[i], NULL};
+    char state[PATH_MAX];
+    if (demo->nodes > 1)
+        snprintf(state, sizeof state, "%s/state.%d", demo->directory, node);
+    else
+        snprintf(state, sizeof state, "%s/state", demo->directory);
+    return !live_state_is_free(state);
+}
+
+static bool is_mounted(const struct demo *demo, int node)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    CLEANUP_LIVE struct live live = {0};
+    return live_find(demo->mountpoint[node], &live, &why) != -ENOENT;
+}
+
+/* mpirun may end before the commands that it has started. One that is just mounting makes the mount busy, until it has
+ * ended. At the deadline, what is busy is unmounted lazily. False: it is still mounted. */
+static bool take_away(const struct demo *demo, int node, uint64_t deadline)
+{
+    for (;; clock_sleep(TICK_MS * MILLISECOND)) {
+        CLEANUP_STR struct str why = STR_INIT;
         CLEANUP_LIVE struct live live = {0};
-        if (!demo->mountpoint[i][0] || live_find(demo->mountpoint[i], &live, &nothing))
+        bool late = clock_now() > deadline;
+        int error = live_find(demo->mountpoint[node], &live, &why);
+        if (error == -ENOENT && (late || !is_used(demo, node)))
+            return true;
+        if (!error)
+            error = unmount_live(&live, late, &why);
+        if (!late)
             continue;
-        demo_dealfs(argv, true);
+        if (error)
+            command_note(stderr, "%s", command_why(&why, error));
+        return !error || !is_mounted(demo, node); /* if only its processes have not ended */
     }
+}
+
+static bool take_away_each(const struct demo *demo)
+{
+    uint64_t deadline = clock_now() + END_SECONDS * SECOND;
+    bool all = true;
+    for (int i = 0; i < demo->nodes; i++)
+        if (demo->mountpoint[i][0])
+            all &= take_away(demo, i, deadline);
+    return all;
 }
 
 static int mount_world(struct demo *demo)
@@ -222,7 +251,8 @@ static int mount_world(struct demo *demo)
     if (demo->mpirun)
         kill(demo->mpirun, SIGTERM);
     end_mpirun(demo);
-    take_away_each(demo);
+    if (!take_away_each(demo) || interrupted)
+        return command_fail("the demonstration ends here: %s", interrupted ? "interrupted" : why);
     printf("\nGoing on with one node: %s\n\n", why);
     demo->nodes = 1;
     return mount_one(demo);
@@ -246,19 +276,16 @@ int demo_unmount(struct demo *demo)
 {
     char *const world[] = {"dealfs", "umount", "--world", demo->mountpoint[0], NULL};
     char *const one[] = {"dealfs", "umount", demo->mountpoint[0], NULL};
-    int status = 0;
     for (int i = 0; i < DEMO_NODES; i++) {
         if (demo->root[i] >= 0)
             close(demo->root[i]);
     }
     if (demo->root[0] >= 0) {
         printf("\n  dealfs umount %s%s/node0\n\n", demo->nodes > 1 ? "--world " : "", demo->pasted.data);
-        status = demo_dealfs(demo->nodes > 1 ? world : one, true);
-        end_mpirun(demo);
+        demo_dealfs(demo->nodes > 1 ? world : one, true);
     } else if (demo->mpirun) {
         kill(demo->mpirun, SIGTERM);
-        end_mpirun(demo);
     }
-    take_away_each(demo);
-    return status == 0 ? COMMAND_DONE : COMMAND_FAILED;
+    end_mpirun(demo);
+    return take_away_each(demo) ? COMMAND_DONE : COMMAND_FAILED;
 }

@@ -96,7 +96,6 @@ static int make_pictures(struct demo *demo)
 {
     CLEANUP_CLOSE int root = open(demo->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct progress_bar progress;
-    char size[SIZE_TEXT];
     int error = root < 0 ? -errno : 0;
     progress_begin(&progress, "making images", stderr);
     for (int class = 0; class < CLASSES && !error; class ++)
@@ -105,8 +104,7 @@ static int make_pictures(struct demo *demo)
     if (error)
         return command_fail("make images in %s: %s", demo->source,
                             error == -ECANCELED ? "interrupted" : strerror(-error));
-    printf("%d JPEG images of %d classes, %s, are in\n  %s\n\n", FILES, CLASSES,
-           size_format(demo->bytes, size, sizeof size), demo->source);
+    printf("%d JPEG images of %d classes, %s, are in\n  %s\n\n", FILES, CLASSES, size_text(demo->bytes), demo->source);
     return COMMAND_DONE;
 }
 
@@ -148,10 +146,8 @@ static void print_row(const struct demo *demo, const char *name, const struct ep
 {
     double seconds = (double)epoch->elapsed / 1e9, all = (double)epoch->bytes;
     const int shown[] = {SOURCE, RAM, third_place(demo)};
-    char count[COUNT_TEXT];
     uint64_t asked = 0;
-    printf("%-26s %9s %8.0f ", name, count_format((uint64_t)(epoch->files / seconds), count, sizeof count),
-           all / seconds / (1 << 20));
+    printf("%-26s %9s %8.0f ", name, count_text((uint64_t)(epoch->files / seconds)), all / seconds / (1 << 20));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         uint64_t bytes = after[shown[i]] - before[shown[i]];
         printf("%7.0f%%", 100 * (double)bytes / all);
@@ -221,19 +217,27 @@ static int read_source(struct demo *demo, uint64_t *sum)
     return status;
 }
 
+/* Asks the first node. */
+static int ask_mount(const struct demo *demo, const char *what, const struct str *request, struct str *reply)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct live live = demo_live(demo, 0);
+    int error = client_send(&live, request, reply, &why);
+    return error ? command_fail("%s: %s", what, command_why(&why, error)) : COMMAND_DONE;
+}
+
 /* Rank r's list is read on node r. The lists are concatenated, but read concurrently. */
 static int read_plan(struct demo *demo, const char *name, const char *mode, uint64_t *sum)
 {
-    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT;
     struct epoch epoch = make_epoch(demo, 0);
-    struct live live = demo_live(demo, 0);
     uint32_t order[FILES], each = FILES / (uint32_t)demo->nodes;
-    char request[128];
-    int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d mode=%s reply=u32\n", demo->nodes, BATCH,
-                     mode);
-    if (client_send(&live, request, (size_t)n, &reply, &why) < 0 || reply.length != sizeof order)
-        return command_fail("plan the epoch: %s",
-                            why.length > 0 ? why.data : "the reply has another length than the requested lists");
+    str_addf(&request, "plan epoch=1 ranks=%d batch=%d mode=%s reply=u32\n", demo->nodes, BATCH, mode);
+    int status = ask_mount(demo, "plan the epoch", &request, &reply);
+    if (status)
+        return status;
+    if (reply.length != sizeof order)
+        return command_fail("plan the epoch: the reply has another length than the requested lists");
     for (uint32_t i = 0; i < FILES; i++) {
         uint32_t at = i % each * (uint32_t)demo->nodes + i / each;
         memcpy(&order[at], reply.data + i * sizeof *order, sizeof *order);
@@ -249,12 +253,11 @@ static int read_plan(struct demo *demo, const char *name, const char *mode, uint
 static int show_list(const struct demo *demo)
 {
     enum { SHOWN = 5 };
-    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-    struct live live = demo_live(demo, 0);
-    char request[128];
-    int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d rank=0\n", demo->nodes, BATCH);
-    if (client_send(&live, request, (size_t)n, &reply, &why) < 0)
-        return command_fail("plan the epoch: %s", why.length > 0 ? why.data : strerror(ENOMEM));
+    CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT;
+    str_addf(&request, "plan epoch=1 ranks=%d batch=%d rank=0\n", demo->nodes, BATCH);
+    int status = ask_mount(demo, "plan the epoch", &request, &reply);
+    if (status)
+        return status;
     printf("\nThe first samples of rank 0 in the dealt order:\n\n  dealfs plan %s/node0 epoch=1 ranks=%d batch=%d "
            "rank=0 | "
            "head -n %d\n\n",
@@ -316,14 +319,14 @@ static int read_epochs(struct demo *demo)
 
 /* --- the control files --- */
 
-static int ask_control(const struct demo *demo, const char *request)
+static int ask_where(const struct demo *demo, const char *samples)
 {
-    struct live live = demo_live(demo, 0);
-    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-    if (client_send(&live, request, strlen(request), &reply, &why) < 0)
-        return command_fail("%s", why.length > 0 ? why.data : strerror(ENOMEM));
-    printf("%s\n", reply.length > 0 ? reply.data : "");
-    return COMMAND_DONE;
+    CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT;
+    str_addf(&request, "where\n%s", samples);
+    int status = ask_mount(demo, "where", &request, &reply);
+    if (!status)
+        printf("%s\n", reply.length > 0 ? reply.data : "");
+    return status;
 }
 
 static int show_where(struct demo *demo)
@@ -331,14 +334,14 @@ static int show_where(struct demo *demo)
     printf("\nWhich sample is it, which node owns it, and which tier caches it?\n\n"
            "  dealfs where %s/node0 disc/0000.jpg ring/0042.jpg\n\n",
            demo->pasted.data);
-    int status = ask_control(demo, "where\ndisc/0000.jpg\nring/0042.jpg\n");
+    int status = ask_where(demo, "disc/0000.jpg\nring/0042.jpg\n");
     if (status != COMMAND_DONE)
         return status;
     printf("The same from a shell, by the control file:\n\n"
            "  exec 3<>%s/node0/.dealfs/control\n"
            "  printf 'where\\ndisc/0000.jpg\\n' >&3; cat <&3\n\n",
            demo->pasted.data);
-    return ask_control(demo, "where\ndisc/0000.jpg\n");
+    return ask_where(demo, "disc/0000.jpg\n");
 }
 
 static int demo_perform(struct demo *demo)
@@ -378,7 +381,6 @@ static void show_next_step(void)
 
 int demo_command(int argc, char **argv)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     CLEANUP_FREE struct demo *demo = calloc(1, sizeof *demo);
     bool keep = false;
     int status = command_options(&command_demo, &keep, argc, argv);
@@ -391,8 +393,7 @@ int demo_command(int argc, char **argv)
     for (int i = 0; i < DEMO_NODES; i++)
         demo->root[i] = -1;
     demo->output = -1;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        interrupt_catch(ends[i]);
+    interrupt_catch(SIGINT, SIGTERM, SIGHUP, SIGPIPE);
     status = demo_perform(demo);
     int cleared = clear_away(demo, keep);
     str_fini(&demo->pasted);

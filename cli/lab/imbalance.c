@@ -89,23 +89,18 @@ static void simulation_summarise(struct simulation *s, struct imbalance *result)
 
 int imbalance_simulate(uint32_t nodes, uint32_t batch, uint32_t samples, uint32_t steps, struct imbalance *result)
 {
-    struct simulation s = {.nodes = nodes, .batch = batch, .samples = samples, .steps = steps};
-    int error = -ENOMEM;
     if ((uint64_t)nodes * batch > samples)
         return -ERANGE;
-    s.order = malloc(samples * sizeof *s.order);
-    s.count = calloc(nodes + 1, sizeof *s.count);
-    s.target = calloc(nodes, sizeof *s.target);
-    s.percent = malloc(steps * sizeof *s.percent);
-    if (s.order && s.count && s.target && s.percent && balance_init(&s.balance, nodes) == 0) {
+    struct simulation s = {.nodes = nodes, .batch = batch, .samples = samples, .steps = steps};
+    CLEANUP_FREE uint32_t *order = s.order = malloc(samples * sizeof *order);
+    CLEANUP_FREE uint32_t *count = s.count = calloc(nodes + 1, sizeof *count);
+    CLEANUP_FREE uint32_t *target = s.target = calloc(nodes, sizeof *target);
+    CLEANUP_FREE double *percent = s.percent = malloc(steps * sizeof *percent);
+    bool ready = order && count && target && percent && balance_init(&s.balance, nodes) == 0;
+    if (ready) {
         simulation_run(&s);
         simulation_summarise(&s, result);
-        error = 0;
     }
     balance_fini(&s.balance);
-    free(s.order);
-    free(s.count);
-    free(s.target);
-    free(s.percent);
-    return error;
+    return ready ? 0 : -ENOMEM;
 }

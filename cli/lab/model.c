@@ -122,7 +122,7 @@ static void add_cost(struct json *json, const struct modelled *w, uint32_t nodes
     json_end_object(json);
 }
 
-static bool print_json(const struct modelled *w, const struct cost *cost)
+static int print_json(const struct modelled *w, const struct cost *cost)
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct json json = {.out = &text};
@@ -143,10 +143,7 @@ static bool print_json(const struct modelled *w, const struct cost *cost)
         model_echo_add(&json, &w->echo);
     json_end_object(&json);
     str_adds(&text, "\n");
-    if (text.failed)
-        return false;
-    fwrite(text.data, 1, text.length, stdout);
-    return true;
+    return command_print("model", &text);
 }
 
 /* The edges: whole decades around all epochs, the numbers of nodes given with a little room. */
@@ -225,7 +222,7 @@ static int evaluate_costs(const struct modelled *w, struct cost *cost)
 static int print_costs(const struct modelled *w, const struct cost *cost)
 {
     if (w->json)
-        return print_json(w, cost) ? COMMAND_DONE : command_fail("model: out of memory");
+        return print_json(w, cost);
     if (w->mount) {
         calibration_print(&w->measured);
         if (w->nodes.count > 0)

@@ -15,19 +15,20 @@
 static void print_row(const struct cost_world *w, const struct cost_result *r)
 {
     printf("%6" PRIu32 " %6" PRIu32 " %6" PRIu32 " %12.3f %9.3f %9.3f %8.3f %9.2f %9.2f\n", w->ranks, w->batch,
-           w->window, r->regular, r->locality, r->balanced, r->bound, r->moved, r->moved_balanced);
+           w->window, r->regular.ratio, r->locality.ratio, r->balanced.ratio, r->balanced.bound, r->locality.moved,
+           r->balanced.moved);
 }
 
 static void add_row(struct json *json, const struct cost_world *w, const struct cost_result *r)
 {
     json_begin_object(json, NULL);
     json_uints(json, {"ranks", w->ranks}, {"batch", w->batch}, {"window", w->window});
-    json_fixed(json, "regular", r->regular, 4);
-    json_fixed(json, "locality", r->locality, 4);
-    json_fixed(json, "cost", r->balanced, 4);
-    json_fixed(json, "bound", r->bound, 4);
-    json_fixed(json, "moved", r->moved, 3);
-    json_fixed(json, "moved_cost", r->moved_balanced, 3);
+    json_fixed(json, "regular", r->regular.ratio, 4);
+    json_fixed(json, "locality", r->locality.ratio, 4);
+    json_fixed(json, "cost", r->balanced.ratio, 4);
+    json_fixed(json, "bound", r->balanced.bound, 4);
+    json_fixed(json, "moved", r->locality.moved, 3);
+    json_fixed(json, "moved_cost", r->balanced.moved, 3);
     json_end_object(json);
 }
 
@@ -80,9 +81,8 @@ static int simulate_rows(const struct costs_wanted *c, struct cost_world *w)
         status = simulate_row(c, w, &json);
     }
     json_end_array(&json);
-    if (c->json && !status && !text.failed)
-        printf("%s\n", text.data);
-    return text.failed ? command_fail("simulate: out of memory") : status;
+    str_adds(&text, "\n");
+    return c->json && !status ? command_print("simulate", &text) : status;
 }
 
 /* Little-endian numbers, as they are uploaded. */

@@ -26,7 +26,7 @@ static void print_table(const struct simulated *w, const struct imbalance *box)
            "lost: percent that a step would take longer, on average, if nothing moved\n");
 }
 
-static bool print_json(const struct simulated *w, const struct imbalance *box)
+static int print_json(const struct simulated *w, const struct imbalance *box)
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct json json = {.out = &text};
@@ -48,10 +48,7 @@ static bool print_json(const struct simulated *w, const struct imbalance *box)
     }
     json_end_array(&json);
     str_adds(&text, "\n");
-    if (text.failed)
-        return false;
-    fwrite(text.data, 1, text.length, stdout);
-    return true;
+    return command_print("simulate", &text);
 }
 
 static double highest(const struct simulated *w, const struct imbalance *box)
@@ -112,10 +109,9 @@ static int simulate_boxes(const struct simulated *w)
         if (status)
             return status;
     }
-    if (!w->json)
-        print_table(w, box);
-    else if (!print_json(w, box))
-        return command_fail("simulate: out of memory");
+    if (w->json)
+        return print_json(w, box);
+    print_table(w, box);
     return COMMAND_DONE;
 }
 

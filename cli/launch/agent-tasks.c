@@ -1,6 +1,7 @@
 /* Implements agent-tasks.h. */
 #include "cli/launch/agent-tasks.h"
 
+#include "cli/base/child.h"
 #include "cli/base/command.h"
 #include "cli/base/guard.h"
 #include "cli/base/place.h"
@@ -36,12 +37,6 @@ void tasks_fini(struct tasks *t)
 
 /* --- processes --- */
 
-static void be_program(char path[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    path[n > 0 ? n : 0] = '\0';
-}
-
 /* In a child, before it executes a program: it gets the signal `dies` when the agent has died. */
 static void begin_child(pid_t parent, int dies)
 {
@@ -62,7 +57,7 @@ static _Noreturn void become_mount(struct tasks *t, pid_t parent, int to)
 {
     char program[PATH_MAX], world[64], *words[WORDS] = {"dealfs", "mount", "-f"};
     size_t n = 3;
-    be_program(program);
+    child_self(program);
     begin_child(parent, SIGHUP);
     setsid();
     signal(SIGTERM, SIG_IGN);
@@ -88,21 +83,13 @@ static _Noreturn void become_mount(struct tasks *t, pid_t parent, int to)
 
 static int start_mount_process(struct tasks *t, struct str *why)
 {
-    int ends[2];
-    pid_t parent = getpid();
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    t->mount = fork();
-    if (t->mount == 0)
-        become_mount(t, parent, ends[1]);
-    int error = t->mount < 0 ? -errno : 0;
-    close(ends[1]);
-    t->said = ends[0];
-    if (error) {
-        t->mount = 0;
-        place_fail(why, "mount", t->mountpoint, strerror(-error), error);
-    }
-    return error;
+    pid_t parent = getpid(), child = child_fork(&t->said);
+    if (child == 0)
+        become_mount(t, parent, t->said);
+    if (child < 0)
+        return place_error(why, "mount", t->mountpoint, child);
+    t->mount = child;
+    return 0;
 }
 
 int tasks_stage(struct tasks *t, struct str *why)
@@ -111,7 +98,7 @@ int tasks_stage(struct tasks *t, struct str *why)
     pid_t parent = getpid();
     t->stage = fork();
     if (t->stage == 0) {
-        be_program(program);
+        child_self(program);
         begin_child(parent, SIGTERM);
         if (!t->terminal)
             setpgid(0, 0);
@@ -123,7 +110,7 @@ int tasks_stage(struct tasks *t, struct str *why)
     if (t->stage > 0)
         return 0;
     t->stage = 0;
-    return place_fail(why, "stage", t->mountpoint, strerror(errno), -errno);
+    return place_error(why, "stage", t->mountpoint, -errno);
 }
 
 static _Noreturn void become_command(const struct tasks *t, pid_t parent, const int to[2])
@@ -181,7 +168,7 @@ int tasks_command(struct tasks *t, const char *place, struct str *why)
     if (!error)
         return 0;
     t->command = 0;
-    return place_fail(why, "run", t->job.command[0], strerror(-error), error);
+    return place_error(why, "run", t->job.command[0], error);
 }
 
 /* On a terminal, the command is in our process group. */
@@ -213,7 +200,7 @@ static int enter_job(const struct launch_job *job, struct str *why)
         if (!is_of_session(*variable))
             putenv(*variable);
     if (job->directory[0] && chdir(job->directory) < 0)
-        return place_fail(why, "go to", job->directory, strerror(errno), -errno);
+        return place_error(why, "go to", job->directory, -errno);
     return 0;
 }
 
@@ -231,7 +218,7 @@ static int check_command(const struct tasks *t, struct str *why, int *status)
     if (!error)
         return 0;
     *status = error == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
-    return place_fail(why, "run", name, strerror(-error), error);
+    return place_error(why, "run", name, error);
 }
 
 int tasks_begin(struct tasks *t, const struct str *text, struct str *why, int *status)

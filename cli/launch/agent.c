@@ -280,7 +280,7 @@ static bool take_dead_mount(struct agent *a)
     if (!a->tasks.mounted)
         return true;
     int error = live_find(a->tasks.mountpoint, &live, &why);
-    if (error == -ENOENT || (!error && live.health != LIVE_DEAD && live.health != LIVE_HUNG))
+    if (error == -ENOENT || (!error && live.health < LIVE_UNASKED))
         return true; /* another job may have mounted there since */
     if (!error)
         error = unmount_live(&live, true, &why);

@@ -48,16 +48,12 @@ void launch_job_write(const struct launch_job *job, struct str *out)
         add_word(out, *word);
 }
 
-static int job_number(const char *word, uint64_t most, uint64_t *number)
-{
-    return number_parse(word, 0, most, number);
-}
-
 static int take_words(struct launch_job *job, char **words, size_t count)
 {
     uint64_t rank, nodes, grace, commands;
-    if (count < FIXED || job_number(words[0], NODES_MOST, &rank) || job_number(words[1], NODES_MOST, &nodes) ||
-        job_number(words[2], GRACE_MOST, &grace) || job_number(words[FIXED - 1], count - FIXED, &commands))
+    if (count < FIXED || number_parse(words[0], 0, NODES_MOST, &rank) ||
+        number_parse(words[1], 0, NODES_MOST, &nodes) || number_parse(words[2], 0, GRACE_MOST, &grace) ||
+        number_parse(words[FIXED - 1], 0, count - FIXED, &commands))
         return -EINVAL;
     *job = (struct launch_job){
         .rank = (unsigned)rank,

@@ -1,6 +1,7 @@
 /* Implements launch-nodes.h. */
 #include "cli/launch/launch-nodes.h"
 
+#include "cli/base/child.h"
 #include "cli/base/place.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -9,10 +10,8 @@
 #include "fs/wire/node.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 enum { HOSTFILE_MOST = 1 << 20, WORDS = 32, END_MS = 5000 };
 
@@ -28,12 +27,6 @@ size_t launch_split(char *text, char *words[], size_t n, size_t most)
         words[n++] = word;
     words[n] = NULL;
     return n;
-}
-
-void launch_self(char path[4096])
-{
-    ssize_t n = readlink("/proc/self/exe", path, 4095);
-    path[n > 0 ? n : 0] = '\0';
 }
 
 /* --- the list of nodes --- */
@@ -95,7 +88,7 @@ int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hos
     if (hostfile) {
         error = file_read(AT_FDCWD, hostfile, HOSTFILE_MOST, &lines);
         if (error)
-            return place_fail(why, "hostfile", hostfile, strerror(-error), error);
+            return place_error(why, "hostfile", hostfile, error);
         error = add_list(n, lines.data, true, why);
     } else if (hosts) {
         error = add_list(n, hosts, false, why);
@@ -119,10 +112,10 @@ int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hos
 
 static _Noreturn void become_starter(const struct launch_nodes *n, const char *host, int in, int out, int errors)
 {
-    char program[4096], quoted[8192], rsh[1024], *words[WORDS + 16];
+    char program[PATH_MAX], quoted[8192], rsh[1024], *words[WORDS + 16];
     CLEANUP_STR struct str line = STR_INIT, list = STR_INIT;
     size_t count = 0;
-    launch_self(program);
+    child_self(program);
     str_adds(&line, "exec ");
     str_add_shell_quoted(&line, program);
     snprintf(quoted, sizeof quoted, "%s launch --agent", line.data ? line.data : "");
@@ -174,25 +167,18 @@ static int make_channel(int ours[2], int theirs[2])
 
 static int start_process(struct launch_nodes *n, struct launch_node *node, const int theirs[2], struct str *why)
 {
-    int ends[2], error = 0;
     if (n->way == WAY_ALONE) {
-        error = agent_start(&n->alone, theirs[0], theirs[1], true);
+        int error = agent_start(&n->alone, theirs[0], theirs[1], true);
         node->starter = error ? 0 : n->alone.pid;
         return error;
     }
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    node->starter = fork();
-    if (node->starter == 0)
-        become_starter(n, node->host, theirs[0], theirs[1], ends[1]);
-    if (node->starter < 0) {
-        error = -errno;
-        node->starter = 0;
-        place_fail(why, "start", node->host, strerror(-error), error);
-    }
-    close(ends[1]);
-    node->errors = ends[0];
-    return error;
+    pid_t child = child_fork(&node->errors);
+    if (child == 0)
+        become_starter(n, node->host, theirs[0], theirs[1], node->errors);
+    if (child < 0)
+        return place_error(why, "start", node->host, child);
+    node->starter = child;
+    return 0;
 }
 
 int launch_nodes_start(struct launch_nodes *n, unsigned i, struct str *why)
@@ -209,17 +195,6 @@ int launch_nodes_start(struct launch_nodes *n, unsigned i, struct str *why)
     return error;
 }
 
-static void await_starter(struct launch_node *node, uint64_t deadline)
-{
-    while (node->starter && waitpid(node->starter, NULL, WNOHANG) == 0 &&
-           clock_now() < deadline + END_MS * MILLISECOND) {
-        if (clock_now() > deadline)
-            kill(node->starter, SIGKILL);
-        clock_sleep(10 * MILLISECOND);
-    }
-    node->starter = 0;
-}
-
 void launch_nodes_fini(struct launch_nodes *n)
 {
     uint64_t deadline = clock_now() + END_MS * MILLISECOND;
@@ -231,7 +206,7 @@ void launch_nodes_fini(struct launch_nodes *n)
             agent_end(&n->alone, deadline);
             agent_finish(&n->alone);
         } else {
-            await_starter(node, deadline);
+            child_end(node->starter, deadline);
         }
         if (node->errors >= 0)
             close(node->errors);

@@ -39,6 +39,5 @@ void launch_nodes_fini(struct launch_nodes *n);
 const char *launch_rsh(void);
 /* Splits `text` at spaces, into at most `most` words from `words[n]` on; returns the new n. Changes `text`. */
 size_t launch_split(char *text, char *words[], size_t n, size_t most);
-void launch_self(char path[4096]); /* path of this program */
 
 #endif

@@ -1,6 +1,7 @@
 /* Implements launch-world.h. */
 #include "cli/launch/launch-world.h"
 
+#include "cli/base/child.h"
 #include "cli/base/place.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -88,12 +89,12 @@ static void begin_starter(pid_t parent, int to)
 
 static _Noreturn void become_join(const struct launch_nodes *n, const char *mountpoint, pid_t parent, int to)
 {
-    char program[4096], rsh[1024] = "", more[1024], nodes[32], tasks[32], count_text[16], *words[2 * WORDS];
+    char program[PATH_MAX], rsh[1024] = "", more[1024], nodes[32], tasks[32], count_text[16], *words[2 * WORDS];
     CLEANUP_STR struct str hosts = STR_INIT, list = STR_INIT;
     const char *given = getenv("DEALFS_MPIRUN");
     begin_starter(parent, to);
     list_hosts(n, &hosts);
-    launch_self(program);
+    child_self(program);
     if (getenv("DEALFS_RSH"))
         snprintf(rsh, sizeof rsh, "%s", launch_rsh());
     snprintf(more, sizeof more, "%s", given ? given : "");
@@ -113,25 +114,19 @@ static _Noreturn void become_join(const struct launch_nodes *n, const char *moun
 
 int launch_world_start(struct launch_world *w, const struct launch_nodes *n, const char *mountpoint, struct str *why)
 {
-    int ends[2];
-    pid_t parent = getpid();
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
+    int output;
     fflush(NULL);
-    w->pid = fork();
-    if (w->pid == 0)
-        become_join(n, mountpoint, parent, ends[1]);
-    int error = w->pid < 0 ? -errno : 0;
-    close(ends[1]);
+    pid_t parent = getpid(), child = child_fork(&output);
+    if (child == 0)
+        become_join(n, mountpoint, parent, output);
+    if (child < 0)
+        return place_error(why, "join", mountpoint, child);
     if (w->output >= 0)
         close(w->output);
-    w->output = ends[0];
+    w->output = output;
+    w->pid = child;
     w->began = clock_now();
-    if (error) {
-        w->pid = 0;
-        place_fail(why, "join", mountpoint, strerror(-error), error);
-    }
-    return error;
+    return 0;
 }
 
 /* If it lived for a while, the next start comes soon. */
@@ -158,12 +153,7 @@ void launch_world_end(struct launch_world *w)
 
 void launch_world_fini(struct launch_world *w)
 {
-    uint64_t deadline = clock_now() + END_MS * MILLISECOND;
-    while (w->pid && waitpid(w->pid, NULL, WNOHANG) == 0 && clock_now() < deadline + END_MS * MILLISECOND) {
-        if (clock_now() > deadline)
-            kill(w->pid, SIGKILL);
-        clock_sleep(10 * MILLISECOND);
-    }
+    child_end(w->pid, clock_now() + END_MS * MILLISECOND);
     w->pid = 0;
     if (w->output >= 0)
         close(w->output);

@@ -36,7 +36,7 @@ int remains_make_folder(struct remains *r, const char *path, struct str *why)
     char *folder = r->folder;
     size_t length = strlen(path);
     if (length >= sizeof r->folder)
-        return place_fail(why, "mountpoint", path, strerror(ENAMETOOLONG), -ENAMETOOLONG);
+        return place_error(why, "mountpoint", path, -ENAMETOOLONG);
     memcpy(folder, path, length + 1);
     while (length > 1 && folder[length - 1] == '/')
         folder[--length] = '\0';
@@ -49,7 +49,7 @@ int remains_make_folder(struct remains *r, const char *path, struct str *why)
         folder[end] = after;
         r->made += error == 0;
         if (error && error != EEXIST && (r->made || end == length))
-            return place_fail(why, "make folder", path, strerror(error), -error);
+            return place_error(why, "make folder", path, -error);
     }
     return 0;
 }

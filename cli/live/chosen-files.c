@@ -1,6 +1,7 @@
 /* Reads the list `samples` of a mount, and compares each path. */
 #include "cli/live/chosen-files.h"
 
+#include "cli/base/place.h"
 #include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/catalog/glob.h"
@@ -91,9 +92,8 @@ int chosen_files_find(const struct live *live, const struct files_wish *choice, 
                       struct str *why)
 {
     struct choosing choosing = {.choice = choice, .mount = mount, .files = files, .why = why}, *x = &choosing;
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/samples", live->control);
-    CLEANUP_CLOSE int list = path.failed ? -1 : open(path.data, O_RDONLY | O_CLOEXEC);
+    CLEANUP_FREE char *path = place_join(live->control, "samples");
+    CLEANUP_CLOSE int list = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     int error = list < 0 ? -errno : choose_from(x, list);
     if (error && !x->why->length)
         str_addf(x->why, "read the list of files: %s", strerror(-error));

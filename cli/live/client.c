@@ -4,6 +4,7 @@
 #include "cli/base/command.h"
 #include "cli/base/guard.h"
 #include "cli/base/interrupt.h"
+#include "cli/base/place.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/process.h"
@@ -65,59 +66,6 @@ int client_become(struct live *live)
     return COMMAND_DONE;
 }
 
-struct control_request {
-    const struct live *live;
-    const void *text;
-    size_t length;
-};
-
-static int send_and_receive(void *user, struct str *out)
-{
-    const struct control_request *request = user;
-    CLEANUP_STR struct str path = STR_INIT;
-    CLEANUP_CLOSE int fd = -1;
-    const char *control;
-    int error = become_user(request->live, &control);
-    if (error)
-        return error;
-    str_addf(&path, "%s/control", control);
-    if (path.failed)
-        return -ENOMEM;
-    fd = open(path.data, O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        error = -errno;
-        str_addf(out, "open %s/control: %s", request->live->control, strerror(-error));
-        return error;
-    }
-    error = file_write_all(fd, request->text, request->length);
-    if (!error)
-        error = file_read_fd(fd, REPLY_MOST, out);
-    if (error) {
-        /* the read after a failed one returns the reason */
-        str_clear(out);
-        file_read_fd(fd, REPLY_MOST, out);
-    }
-    return error;
-}
-
-int client_send(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why)
-{
-    CLEANUP_STR struct str text = STR_INIT;
-    struct control_request exchange = {live, request, n};
-    int error, servers = 0;
-    do
-        error = guard_run(send_and_receive, &exchange, REQUEST_SECONDS, &text);
-    while (client_asks_again(error, text.length, &servers));
-    while (error && text.length > 0 && text.data[text.length - 1] == '\n')
-        text.data[--text.length] = '\0';
-    if (error && text.length == 0)
-        str_addf(why, "%s/control: %s", live->control,
-                 error == -ETIMEDOUT ? "the mount does not answer" : strerror(-error));
-    else if (text.length > 0)
-        str_add(error ? why : reply, text.data, text.length);
-    return error;
-}
-
 /* Read all that is available. */
 static int receive(int fd, struct str *out)
 {
@@ -134,32 +82,86 @@ static int receive(int fd, struct str *out)
     return -ENOMEM;
 }
 
-static int send_and_wait(const char *path, const void *request, size_t n, struct str *reply, struct str *why)
+void client_reason(int control, struct str *why)
 {
-    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
-    int error = fd < 0 ? -errno : file_write_all(fd, request, n);
-    if (!error)
-        error = receive(fd, reply);
-    if (error && fd >= 0 && error != -EINTR && receive(fd, why)) /* the reason; or why there is none */
+    str_clear(why);
+    if (receive(control, why))
         str_clear(why);
+    while (why->length > 0 && why->data[why->length - 1] == '\n')
+        why->data[--why->length] = '\0';
+}
+
+/* For a child. */
+struct control_use {
+    const struct live *live;
+    const struct str *request;
+    const char *file;
+};
+
+static int send_and_receive(void *user, struct str *out)
+{
+    const struct control_use *use = user;
+    const char *control;
+    int error = become_user(use->live, &control);
+    CLEANUP_FREE char *path = error ? NULL : place_join(control, "control");
+    if (!path)
+        return error ? error : -ENOMEM;
+    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        error = -errno;
+        return str_fail(out, error, "open %s/control: %s", use->live->control, strerror(-error));
+    }
+    error = file_write_all(fd, use->request->data, use->request->length);
+    if (!error)
+        error = file_read_fd(fd, REPLY_MOST, out);
+    if (error)
+        client_reason(fd, out);
     return error;
 }
 
-int client_wait(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why)
+int client_send(const struct live *live, const struct str *request, struct str *reply, struct str *why)
 {
-    CLEANUP_STR struct str path = STR_INIT;
+    CLEANUP_STR struct str text = STR_INIT;
+    struct control_use use = {.live = live, .request = request};
     int error, servers = 0;
-    str_addf(&path, "%s/control", live->control);
-    if (path.failed)
+    if (request->failed)
+        return -ENOMEM;
+    do
+        error = guard_run(send_and_receive, &use, REQUEST_SECONDS, &text);
+    while (client_asks_again(error, text.length, &servers));
+    if (error && text.length == 0)
+        str_addf(why, "%s/control: %s", live->control,
+                 error == -ETIMEDOUT ? "the mount does not answer" : strerror(-error));
+    else if (text.length > 0)
+        str_add(error ? why : reply, text.data, text.length);
+    return error;
+}
+
+static int send_and_wait(const char *path, const struct str *request, int payload, struct str *reply, struct str *why)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+    int error = fd < 0 ? -errno : file_write_all(fd, request->data, request->length);
+    if (!error && payload >= 0)
+        error = lseek(payload, 0, SEEK_SET) < 0 ? -errno : file_copy(payload, fd, UINT64_MAX - 1);
+    if (!error)
+        error = receive(fd, reply);
+    if (error && fd >= 0 && error != -EINTR)
+        client_reason(fd, why);
+    return error;
+}
+
+int client_wait(const struct live *live, const struct str *request, int payload, struct str *reply, struct str *why)
+{
+    CLEANUP_FREE char *path = place_join(live->control, "control");
+    int error, servers = 0;
+    if (!path || request->failed)
         return -ENOMEM;
     do {
         str_clear(reply);
-        error = send_and_wait(path.data, request, n, reply, why);
+        error = send_and_wait(path, request, payload, reply, why);
     } while (client_asks_again(error, why->length, &servers));
-    while (why->length > 0 && why->data[why->length - 1] == '\n')
-        why->data[--why->length] = '\0';
     if (error && why->length == 0)
-        str_addf(why, "%s: %s", path.data, strerror(-error));
+        str_addf(why, "%s: %s", path, strerror(-error));
     return error;
 }
 
@@ -190,24 +192,21 @@ const char *client_path_under(char *directory, const char *mountpoint)
 
 static int read_control_file(void *user, struct str *out)
 {
-    const struct control_request *request = user;
-    CLEANUP_STR struct str path = STR_INIT;
+    const struct control_use *use = user;
     const char *control;
-    int error = become_user(request->live, &control);
-    str_addf(&path, "%s/%s", control, (const char *)request->text);
-    if (!error && path.failed)
-        error = -ENOMEM;
-    return error ? error : file_read(AT_FDCWD, path.data, REPLY_MOST, out);
+    int error = become_user(use->live, &control);
+    CLEANUP_FREE char *path = error ? NULL : place_join(control, use->file);
+    return error ? error : path ? file_read(AT_FDCWD, path, REPLY_MOST, out) : -ENOMEM;
 }
 
 int client_file(const struct live *live, const char *name, struct str *out)
 {
-    struct control_request file = {live, name, 0};
+    struct control_use use = {.live = live, .file = name};
     size_t before = out->length;
     int error, servers = 0;
     do {
         out->length = before;
-        error = guard_run(read_control_file, &file, REQUEST_FILE_SECONDS, out);
+        error = guard_run(read_control_file, &use, REQUEST_FILE_SECONDS, out);
     } while (client_asks_again(error, 0, &servers));
     return error;
 }

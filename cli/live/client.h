@@ -18,14 +18,16 @@ int client_become(struct live *live);
 /* A request whose server died is sent again to the next server: true, for a few servers. Such a death is recognised by
  * ESTALE without a reason. All requests may be repeated. client_send, client_wait and client_file do this. */
 bool client_asks_again(int error, size_t reason, int *servers);
+/* After a failed request, the next read of its stream returns the reason. `why` is empty if there is none. */
+void client_reason(int control, struct str *why);
 
 /* Sends a request (header line and payload), and appends the reply to `reply`. If it was rejected, `why` has the
  * mount's reason; else what failed. */
-int client_send(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why);
+int client_send(const struct live *live, const struct str *request, struct str *reply, struct str *why);
 
-/* The same without time limit and without guard, after client_become. A signal that is caught (interrupt.h) ends it
- * with -EINTR. */
-int client_wait(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why);
+/* The same without time limit and without guard, after client_become. The contents of the file `payload` follow the
+ * request; -1: none. A signal that is caught (interrupt.h) ends it with -EINTR. */
+int client_wait(const struct live *live, const struct str *request, int payload, struct str *reply, struct str *why);
 /* Appends " key=value" for a word KEY=VALUE, escaped for a request's line. False: not such a word. */
 bool client_add_pair(struct str *line, const char *word);
 /* A directory for `under=`, relative to the mount, without slashes at its ends; a path below the mountpoint is

@@ -65,16 +65,15 @@ static void add_string(struct str *out, const struct str *json, const char *path
 
 static void add_value(struct str *out, const struct str *json, const char *path, const char *kind)
 {
-    char text[SIZE_TEXT + COUNT_TEXT];
     uint64_t number = figures_number(json, "%s", path);
     if (strcmp(kind, "text") == 0)
         add_string(out, json, path);
     else if (strcmp(kind, "count") == 0)
-        str_adds(out, count_format(number, text, sizeof text));
+        str_adds(out, count_text(number));
     else if (strcmp(kind, "size") == 0)
-        str_adds(out, size_format(number, text, sizeof text));
+        str_adds(out, size_text(number));
     else if (strcmp(kind, "us") == 0)
-        str_adds(out, duration_format(number * 1000, text, sizeof text));
+        str_adds(out, duration_text(number * 1000));
     else
         str_addf(out, "%" PRIu64, number);
 }

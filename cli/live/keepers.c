@@ -138,11 +138,8 @@ static bool is_paused(pid_t feeder)
 /* Also returns when it has ended. */
 static bool await_pause(pid_t feeder)
 {
-    for (int i = 0; i < PAUSE_TRIES; i++) {
-        if (is_paused(feeder))
-            return true;
+    for (int i = 0; i < PAUSE_TRIES && !is_paused(feeder); i++)
         clock_sleep(PAUSE_MS * MILLISECOND);
-    }
     return is_paused(feeder);
 }
 

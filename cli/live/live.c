@@ -13,27 +13,24 @@
 #include "fs/base/process.h"
 #include "fs/wire/handover.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 const char *live_health_text(enum live_health health)
 {
-    static const char *const texts[] = {
-        [LIVE_UP] = "up", [LIVE_ELSEWHERE] = "in another namespace", [LIVE_HUNG] = "hangs", [LIVE_DEAD] = "dead"};
+    static const char *const texts[] = {[LIVE_UP] = "up",
+                                        [LIVE_ELSEWHERE] = "in another namespace",
+                                        [LIVE_UNASKED] = "cannot be asked now",
+                                        [LIVE_HUNG] = "hangs",
+                                        [LIVE_DEAD] = "dead"};
     return texts[health];
 }
 
 static bool is_stopped(pid_t id)
 {
-    struct process p;
-    if (process_watch(id, &p) < 0)
-        return false;
-    bool stopped = process_is_stopped(&p);
+    struct process p = {0, -1, -1};
+    bool stopped = process_watch(id, &p) == 0 && process_is_stopped(&p);
     process_forget(&p);
     return stopped;
 }
@@ -91,6 +88,7 @@ static int read_anothers(pid_t process, uint64_t deadline, struct mount_config *
     return error ? error : config_parse(&text, config);
 }
 
+/* The caller frees the configuration, also after an error. */
 static int read_keeper(const struct keeper_seen *keeper, const struct attach_mount_info *info, uint64_t deadline,
                        struct mount_config *config)
 {
@@ -98,10 +96,7 @@ static int read_keeper(const struct keeper_seen *keeper, const struct attach_mou
         return -EPERM;
     int error = keeper->uid == geteuid() ? config_of_keeper(keeper->pid, keeper->state, config)
                                          : read_anothers(keeper->pid, deadline, config);
-    if (error || names_owner(config, info))
-        return error;
-    config_fini(config);
-    return -EPERM;
+    return error || names_owner(config, info) ? error : -EPERM;
 }
 
 /* The mounter has described the mount: nothing of its user need be read. */
@@ -112,29 +107,26 @@ static void match_known(struct live *live, const struct keeper_seen *keeper)
         live->keeper = keeper->pid;
 }
 
-static void take_config(struct live *live, const struct mount_config *config)
+static void take_config(struct live *live, struct mount_config *config)
 {
-    if (live->configured)
-        config_fini(&live->config);
+    config_fini(&live->config);
     live->config = *config;
     live->configured = true;
+    *config = (struct mount_config){0};
 }
 
 static int match_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_search *s = user;
-    struct mount_config config;
+    CLEANUP_CONFIG struct mount_config config = {0};
     if (s->live->mounter) {
         match_known(s->live, keeper);
         return 0;
     }
-    if (read_keeper(keeper, s->info, s->deadline, &config))
-        return 0;
     /* another namespace may have a mount of the same name; prefer ours */
-    if (strcmp(config.mountpoint, s->live->mountpoint) != 0 || (s->live->keeper && keepers_here(s->live->keeper))) {
-        config_fini(&config);
+    if (read_keeper(keeper, s->info, s->deadline, &config) || strcmp(config.mountpoint, s->live->mountpoint) != 0 ||
+        (s->live->keeper && keepers_here(s->live->keeper)))
         return 0;
-    }
     take_config(s->live, &config);
     s->live->keeper = keeper->pid;
     return 0;
@@ -143,25 +135,18 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
 static int match_mounter(void *user, const struct keeper_seen *mounter)
 {
     struct keeper_search *s = user;
-    struct mount_config config;
+    CLEANUP_CONFIG struct mount_config config = {0};
     if (mounter->uid != 0 || strcmp(mounter->state, s->live->mountpoint) != 0 || !keepers_here(mounter->pid) ||
         config_of_keeper(mounter->pid, "", &config))
         return 0;
-    if (!names_owner(&config, s->info) || config.data_minor != s->info->minor) {
-        config_fini(&config); /* an older one, of another mount */
-        return 0;
-    }
+    if (!names_owner(&config, s->info) || config.data_minor != s->info->minor)
+        return 0; /* an older one, of another mount */
     take_config(s->live, &config);
     s->live->mounter = mounter->pid;
     return 0;
 }
 
 /* --- does it answer? --- */
-
-struct live_question {
-    const char *path;
-    const struct attach_mount_info *info;
-};
 
 /* The root's attributes are cached forever, even when the server is gone, but statfs always asks the server. If this
  * user may not enter the mount, statfs returns nothing, and stat reports that. */
@@ -177,29 +162,47 @@ static int look_at_root(const char *path)
 /* Root may not enter another user's private mount: then this child becomes that user. */
 static int ask_server(void *user, struct str *out)
 {
-    const struct live_question *q = user;
-    int error = look_at_root(q->path);
+    const struct live *live = user;
+    int error = look_at_root(live->mountpoint);
     (void)out;
-    if (error != -EACCES || geteuid() != 0 || process_become(q->info->uid, q->info->gid))
+    if (error != -EACCES || geteuid() != 0 || process_become(live->uid, live->gid))
         return error;
-    return look_at_root(q->path);
+    return look_at_root(live->mountpoint);
 }
 
-static enum live_health probe_health(const struct live *live, const struct attach_mount_info *info)
+/* A dead mount may be removed. So only what the kernel says of an ended connection counts, not that we failed to ask,
+ * or that the mount has no server just now. */
+static enum live_health health_of(const struct live *live, int error)
 {
-    CLEANUP_STR struct str nothing = STR_INIT;
-    struct live_question question = {live->mountpoint, info};
-    switch (guard_run(ask_server, &question, LIVE_PROBE_SECONDS, &nothing)) {
+    switch (error) {
     case 0:
         return LIVE_UP;
-    case -ETIMEDOUT:
-        return LIVE_HUNG;
+    case -ENOTCONN:
+    case -ECONNABORTED:
+    case -ECONNREFUSED:
+        return LIVE_DEAD;
     case -EACCES:
     case -EPERM:
-        return live->keeper ? LIVE_UP : LIVE_DEAD;
+        return live->keeper ? LIVE_UP : LIVE_UNASKED;
+    case -ETIMEDOUT:
+        return LIVE_HUNG;
     default:
-        return LIVE_DEAD;
+        return LIVE_UNASKED;
     }
+}
+
+/* All at the same time, because each of them may hang. */
+static void probe_some(struct live *live, size_t count)
+{
+    CLEANUP_STR struct str nothing = STR_INIT;
+    uint64_t deadline = clock_now() + LIVE_PROBE_SECONDS * SECOND;
+    struct guard guard[LIVE_PROBES_MOST];
+    int error[LIVE_PROBES_MOST];
+    for (size_t i = 0; i < count; i++)
+        error[i] = live[i].health == LIVE_ELSEWHERE ? -EEXIST : guard_start(ask_server, &live[i], &guard[i]);
+    for (size_t i = 0; i < count; i++)
+        if (error[i] != -EEXIST)
+            live[i].health = health_of(&live[i], error[i] ? error[i] : guard_await(&guard[i], deadline, &nothing));
 }
 
 /* --- one mount --- */
@@ -219,10 +222,20 @@ static int set_control(struct live *live)
     return live->control ? 0 : -ENOMEM;
 }
 
-/* Owns `path`. */
-static int live_gather(struct live *live, char *path, const struct attach_mount_info *info)
+static int probe_all(struct live *live, size_t count)
 {
-    struct keeper_search s = {.live = live, .info = info, .deadline = clock_now() + LIVE_PROBE_SECONDS * SECOND};
+    int error = 0;
+    for (size_t i = 0; i < count; i += LIVE_PROBES_MOST)
+        probe_some(live + i, count - i < LIVE_PROBES_MOST ? count - i : LIVE_PROBES_MOST);
+    for (size_t i = 0; !error && i < count; i++)
+        error = set_control(&live[i]);
+    return error;
+}
+
+/* Owns `path`. probe_all follows. */
+static int live_gather(struct live *live, char *path, const struct attach_mount_info *info, uint64_t deadline)
+{
+    struct keeper_search s = {.live = live, .info = info, .deadline = deadline};
     memset(live, 0, sizeof *live);
     live->mountpoint = path;
     if (info && info->uid != 0 && geteuid() == 0)
@@ -239,8 +252,8 @@ static int live_gather(struct live *live, char *path, const struct attach_mount_
         live->major = info->major;
         live->minor = info->minor;
     }
-    live->health = info ? probe_health(live, info) : LIVE_ELSEWHERE;
-    return set_control(live);
+    live->health = info ? LIVE_HUNG : LIVE_ELSEWHERE;
+    return 0;
 }
 
 static int is_ours(const struct attach_mount_info *info)
@@ -278,7 +291,9 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
         free(path);
         return str_fail(why, error, "read the mount table: %s", strerror(-error));
     }
-    error = live_gather(live, path, ours ? &info : NULL);
+    error = live_gather(live, path, ours ? &info : NULL, clock_now() + LIVE_PROBE_SECONDS * SECOND);
+    if (!error)
+        error = probe_all(live, 1);
     if (error) {
         str_add_printable(why, path, strlen(path));
         str_addf(why, ": %s",
@@ -311,16 +326,39 @@ struct live_list {
     struct live *live;
     size_t count, room;
     bool mine_only;
+    struct patience *patience;
+    size_t users, users_room;
 };
+
+/* With all mounts of a user together, whose processes may be made to hang. */
+struct patience {
+    uid_t uid;
+    uint64_t left; /* nanoseconds */
+};
+
+static struct patience *patience_with(struct live_list *l, uid_t uid)
+{
+    for (size_t i = 0; i < l->users; i++)
+        if (l->patience[i].uid == uid)
+            return &l->patience[i];
+    if (array_reserve(l->patience, l->users_room, l->users + 1))
+        return NULL;
+    l->patience[l->users] = (struct patience){uid, LIVE_USER_SECONDS * SECOND};
+    return &l->patience[l->users++];
+}
 
 static int list_gather(struct live_list *l, const char *path, const struct attach_mount_info *info)
 {
     char *copy = strdup(path);
-    if (!copy || array_reserve(l->live, l->room, l->count + 1)) {
+    struct patience *patience = patience_with(l, info ? info->uid : geteuid());
+    uint64_t began = clock_now(), most = LIVE_PROBE_SECONDS * SECOND, took;
+    if (!copy || !patience || array_reserve(l->live, l->room, l->count + 1)) {
         free(copy);
         return -ENOMEM;
     }
-    int error = live_gather(&l->live[l->count], copy, info);
+    int error = live_gather(&l->live[l->count], copy, info, began + (patience->left < most ? patience->left : most));
+    took = clock_now() - began;
+    patience->left -= took < patience->left ? took : patience->left;
     if (error)
         live_fini(&l->live[l->count]);
     else
@@ -347,14 +385,11 @@ static int add_mounted(void *user, const char *path, const struct attach_mount_i
 static int add_elsewhere(void *user, const struct keeper_seen *keeper)
 {
     struct live_list *l = user;
-    struct mount_config config;
-    int error = 0;
-    if (read_keeper(keeper, NULL, 0, &config))
+    CLEANUP_CONFIG struct mount_config config = {0};
+    if (read_keeper(keeper, NULL, 0, &config) || (l->mine_only && config.owner_uid != geteuid()) ||
+        list_has(l, config.mountpoint))
         return 0;
-    if ((!l->mine_only || config.owner_uid == geteuid()) && !list_has(l, config.mountpoint))
-        error = list_gather(l, config.mountpoint, NULL);
-    config_fini(&config);
-    return error;
+    return list_gather(l, config.mountpoint, NULL);
 }
 
 static int by_mountpoint(const void *a, const void *b)
@@ -370,68 +405,12 @@ int live_each(int (*each)(void *user, const struct live *live), void *user)
         result = keepers_each(add_elsewhere, &l);
     if (l.count > 0)
         qsort(l.live, l.count, sizeof *l.live, by_mountpoint);
+    result = result ? result : probe_all(l.live, l.count);
     for (size_t i = 0; result == 0 && i < l.count; i++)
         result = each(user, &l.live[i]);
     for (size_t i = 0; i < l.count; i++)
         live_fini(&l.live[i]);
     free(l.live);
+    free(l.patience);
     return result;
-}
-
-/* --- its end --- */
-
-/* Keeper and server hold STATE/lock while they live. */
-static bool lock_is_free(const struct live *live)
-{
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/lock", live->config.state);
-    CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
-}
-
-struct lock_wait {
-    const struct live *live;
-    uint64_t deadline;
-};
-
-/* Called in a child, which becomes the owner if that is another user. */
-static int await_lock(void *user, struct str *out)
-{
-    enum { TICK_MS = 10 };
-    const struct lock_wait *w = user;
-    const struct mount_config *c = &w->live->config;
-    (void)out;
-    if (geteuid() == 0 && process_become(c->owner_uid, c->owner_gid))
-        return -EPERM;
-    while (!lock_is_free(w->live)) {
-        if (clock_now() > w->deadline)
-            return -ETIMEDOUT;
-        clock_sleep(TICK_MS * MILLISECOND);
-    }
-    return 0;
-}
-
-static bool await_end(int pidfd, uint64_t deadline)
-{
-    uint64_t now = clock_now();
-    struct pollfd end = {.fd = pidfd, .events = POLLIN};
-    return pidfd < 0 || poll(&end, 1, deadline > now ? (int)((deadline - now) / MILLISECOND) : 0) != 0;
-}
-
-static int watch_process(pid_t process)
-{
-    return process > 0 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
-}
-
-int live_wait_gone(const struct live *live, unsigned seconds)
-{
-    struct lock_wait lock = {live, clock_now() + seconds * SECOND};
-    CLEANUP_STR struct str nothing = STR_INIT;
-    CLEANUP_CLOSE int keeper = watch_process(live->keeper), mounter = watch_process(live->mounter);
-    if (!await_end(keeper, lock.deadline))
-        return -ETIMEDOUT;
-    if (live->configured && live->config.owner_uid == geteuid())
-        return await_lock(&lock, &nothing);
-    int error = live->configured ? guard_run(await_lock, &lock, seconds + 1, &nothing) : 0;
-    return error ? -ETIMEDOUT : await_end(mounter, lock.deadline) ? 0 : -ETIMEDOUT;
 }

@@ -16,11 +16,12 @@
 enum live_health {
     LIVE_UP,        /* mounted here, and it answers */
     LIVE_ELSEWHERE, /* its keeper is in another mount namespace (`dealfs run`) */
+    LIVE_UNASKED,   /* mounted here, but it could not be asked, or has no server just now */
     LIVE_HUNG,      /* mounted here, but it did not answer in time */
-    LIVE_DEAD,      /* mounted here, but its processes are gone: every access fails with ENOTCONN */
+    LIVE_DEAD,      /* mounted here, but its connection has ended: every access fails with ENOTCONN */
 };
 
-enum { LIVE_PROBE_SECONDS = 5 };
+enum { LIVE_PROBE_SECONDS = 5, LIVE_USER_SECONDS = 30, LIVE_PROBES_MOST = 256 /* at the same time */ };
 
 struct live {
     char *mountpoint;
@@ -45,10 +46,12 @@ int live_each(int (*each)(void *user, const struct live *live), void *user);
 void live_fini(struct live *live);
 #define CLEANUP_LIVE __attribute__((cleanup(live_fini)))
 
-const char *live_health_text(enum live_health health); /* "up", "in another namespace", "hangs", "dead" */
+const char *live_health_text(enum live_health health); /* "up", "in another namespace", "hangs" … */
 /* The same; if the mount hangs because its server is stopped, also what will happen. */
 void live_say_health(const struct live *live, struct str *out);
 
+/* Has no process of a mount locked this state directory? */
+bool live_state_is_free(const char *state);
 /* Wait until the keeper and everything else of a mount has ended, so that its memory and sockets are released. 0 or
  * -ETIMEDOUT. */
 int live_wait_gone(const struct live *live, unsigned seconds);

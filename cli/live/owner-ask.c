@@ -21,7 +21,7 @@ static int ask_piece(const struct owner_question *q, uint64_t piece, struct str 
     str_addf(&line, "index file=%u format=%s text=%s piece=%llu\n", q->file, q->format, q->text ? "yes" : "no",
              (unsigned long long)piece);
     str_clear(reply);
-    return line.failed || client_wait(q->live, line.data, line.length, reply, &why) ? -EREMOTE : 0;
+    return client_wait(q->live, &line, -1, reply, &why) ? -EREMOTE : 0;
 }
 
 static int ask_first(const struct owner_question *q, struct str *reply, struct index_answer *answer)

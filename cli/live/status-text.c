@@ -46,7 +46,6 @@ static void add_tier(struct str *out, const struct str *status, const char *tier
 /* Reads of the feeder; only if there were any. */
 static void add_fed(struct str *out, const struct str *status)
 {
-    char count[COUNT_TEXT], size[SIZE_TEXT];
     uint64_t reads = 0, bytes = 0;
     for (int i = 0; i < FIGURES_PLACES; i++) {
         reads += figures_number(status, "fed.reads.%s", figures_places[i]);
@@ -54,8 +53,7 @@ static void add_fed(struct str *out, const struct str *status)
     }
     if (reads == 0)
         return;
-    str_addf(out, "  fed       ahead  %14s %12s  ", count_format(reads, count, sizeof count),
-             size_format(bytes, size, sizeof size));
+    str_addf(out, "  fed       ahead  %14s %12s  ", count_text(reads), size_text(bytes));
     for (int i = 0; i < FIGURES_PLACES; i++)
         if (figures_number(status, "fed.reads.%s", figures_places[i]) > 0)
             figures_add(out, status, " %s {fed.bytes.%s size}", figures_places[i], figures_places[i]);
@@ -99,13 +97,12 @@ static void add_feed(struct str *out, const struct str *status)
 static void add_catalog(struct str *out, const struct str *status)
 {
     uint64_t seconds = figures_number(status, "catalog.age");
-    char age[SIZE_TEXT];
     figures_add(out, status,
                 "  source    {source_path text}   {source.samples count} files opened, {source.bytes size} read");
     if (figures_number(status, "source.rate"))
         figures_add(out, status, ", at most {source.rate size}/s");
     figures_add(out, status, "\n  catalog   {catalog.files count} files, {catalog.bytes size}, %s%s\n",
-                seconds ? duration_format(seconds * 1000000000, age, sizeof age) : "new", seconds ? " old" : "");
+                seconds ? duration_text(seconds * 1000000000) : "new", seconds ? " old" : "");
     if (figures_number(status, "resize.pixels"))
         figures_add(out, status,
                     "  images    {resize.images count} resized to {resize.pixels} pixels, {resize.before size} -> "

@@ -43,59 +43,52 @@ static void finding_say(struct finding *f, enum check_level level, const char *f
     va_end(args);
 }
 
+static bool is_installed(const char *name, const char *without, struct finding *f)
+{
+    char path[PATH_MAX];
+    if (handover_find_program(name, path, sizeof path) == 0)
+        return true;
+    finding_say(f, CHECK_PROBLEM, "%s: neither beside dealfs nor in ../libexec/dealfs%s", name, without);
+    f->advice = "install all of dealfs, or run ./dealfs where it was built";
+    return false;
+}
+
 static void check_programs(struct finding *f)
 {
-    static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
-    char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (handover_find_program(names[i], path, sizeof path) == 0)
-            continue;
-        finding_say(f, CHECK_PROBLEM, "%s: neither beside dealfs nor in ../libexec/dealfs", names[i]);
-        f->advice = "install all of dealfs, or run ./dealfs where it was built";
-        return;
-    }
-    finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are installed");
+    if (is_installed("dealfs-keeper", "", f) && is_installed("dealfs-server", "", f))
+        finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are installed");
 }
 
 static void check_feeder(struct finding *f)
 {
-    char path[PATH_MAX];
-    if (handover_find_program("dealfs-feeder", path, sizeof path) == 0) {
+    if (is_installed("dealfs-feeder", ": nothing is read ahead of loaders", f))
         finding_say(f, CHECK_OK, "dealfs-feeder is installed");
-        return;
-    }
-    finding_say(f, CHECK_PROBLEM,
-                "dealfs-feeder: neither beside dealfs nor in ../libexec/dealfs: nothing is read ahead of loaders");
-    f->advice = "install all of dealfs, or run ./dealfs where it was built";
 }
 
 static void check_device(struct finding *f)
 {
     CLEANUP_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-    int error = fd < 0 ? errno : 0;
-    if (error == 0) {
+    bool denied = fd < 0 && (errno == EACCES || errno == EPERM); /* fusermount3 opens it with the user's rights */
+    if (fd >= 0)
         finding_say(f, CHECK_OK, "/dev/fuse can be opened");
-    } else if (error == EACCES || error == EPERM) { /* fusermount3 opens it with the user's rights */
-        finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
-        f->advice = "chmod 666 /dev/fuse; start the container with --device /dev/fuse";
-    } else {
-        finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
-        f->advice = "modprobe fuse; start the container with --device /dev/fuse";
-    }
+    else
+        finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(errno));
+    f->advice = denied ? "chmod 666 /dev/fuse; start the container with --device /dev/fuse"
+                       : "modprobe fuse; start the container with --device /dev/fuse";
 }
 
 static void check_fusermount(struct finding *f)
 {
     bool privileged = attach_privileged();
+    enum check_level level = privileged ? CHECK_NOTE : CHECK_WARNING;
+    const char *means = privileged ? ", which root does not need" : ": an ordinary user cannot mount";
     char path[PATH_MAX];
     struct stat st;
     if (place_in_path("fusermount3", path, sizeof path) || stat(path, &st) < 0) {
-        finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "fusermount3 is not installed%s",
-                    privileged ? ", which root does not need" : ": an ordinary user cannot mount");
+        finding_say(f, level, "fusermount3 is not installed%s", means);
         f->advice = "install fuse3, or use `dealfs run`";
     } else if (st.st_uid != 0 || !(st.st_mode & S_ISUID)) {
-        finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "%s is not setuid root%s", path,
-                    privileged ? ", which root does not need" : ": an ordinary user cannot mount");
+        finding_say(f, level, "%s is not setuid root%s", path, means);
         f->advice = "`chown root` and `chmod u+s` it, or use `dealfs run`";
     } else {
         finding_say(f, CHECK_OK, "%s is setuid root: ordinary users can mount", path);
@@ -109,11 +102,10 @@ static void check_kernel(struct finding *f)
     CLEANUP_CLOSE int fd = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
     int error = fd < 0 ? errno : 0;
     uname(&name);
-    if (error == 0) {
+    if (error)
+        finding_say(f, CHECK_PROBLEM, "Linux %s: openat2: %s", name.release, strerror(error));
+    else
         finding_say(f, CHECK_OK, "Linux %s, with openat2", name.release);
-        return;
-    }
-    finding_say(f, CHECK_PROBLEM, "Linux %s: openat2: %s", name.release, strerror(error));
     f->advice = error == ENOSYS ? "Linux 5.6 or later is needed" : "allow openat2 in the container's seccomp profile";
 }
 
@@ -128,11 +120,10 @@ static void check_namespaces(struct finding *f)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     int error = guard_run(try_namespaces, NULL, TRY_SECONDS, &nothing);
-    if (error == 0) {
+    if (error)
+        finding_say(f, CHECK_WARNING, "make a user namespace: %s: `dealfs run` cannot work", strerror(-error));
+    else
         finding_say(f, CHECK_OK, "user namespaces can be made: `dealfs run` needs neither root nor fusermount3");
-        return;
-    }
-    finding_say(f, CHECK_WARNING, "make a user namespace: %s: `dealfs run` cannot work", strerror(-error));
     f->advice = "allow it: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, or the seccomp profile";
 }
 
@@ -152,53 +143,41 @@ static void check_tmpfs(struct finding *f)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     int error = guard_run(try_tmpfs, NULL, TRY_SECONDS, &nothing);
-    if (error == 0) {
+    if (error)
+        finding_say(f, CHECK_WARNING, "make a private tmpfs: %s: the RAM tier will be in /dev/shm", strerror(-error));
+    else
         finding_say(f, CHECK_OK, "a private tmpfs can be made for the RAM tier%s",
                     attach_privileged() ? "" : " in a user namespace");
-        return;
-    }
-    finding_say(f, CHECK_WARNING, "make a private tmpfs: %s: the RAM tier will be in /dev/shm", strerror(-error));
     f->advice = "make sure that /dev/shm is large enough";
 }
 
 static void check_shm(struct finding *f)
 {
+    enum check_level level = attach_privileged() ? CHECK_NOTE : CHECK_WARNING;
     struct statvfs fs;
-    char size[SIZE_TEXT], free_text[SIZE_TEXT];
     if (statvfs("/dev/shm", &fs) < 0) {
-        finding_say(f, attach_privileged() ? CHECK_NOTE : CHECK_WARNING, "/dev/shm: %s", strerror(errno));
+        finding_say(f, level, "/dev/shm: %s", strerror(errno));
         f->advice = "mount a tmpfs there; without it ordinary users have no RAM tier";
         return;
     }
     uint64_t all = (uint64_t)fs.f_blocks * fs.f_frsize, left = (uint64_t)fs.f_bavail * fs.f_frsize;
-    bool small = left < GIB;
-    finding_say(f,
-                !small                ? CHECK_OK
-                : attach_privileged() ? CHECK_NOTE
-                                      : CHECK_WARNING,
-                "/dev/shm has %s, %s of them free", size_format(all, size, sizeof size),
-                size_format(left, free_text, sizeof free_text));
-    if (small)
-        f->advice = "mount -o remount,size=… /dev/shm; in a container, --shm-size";
+    finding_say(f, left >= GIB ? CHECK_OK : level, "/dev/shm has %s, %s of them free", size_text(all), size_text(left));
+    f->advice = "mount -o remount,size=… /dev/shm; in a container, --shm-size";
 }
 
 static void check_memory(struct finding *f)
 {
     struct memory memory;
-    char available[SIZE_TEXT], total[SIZE_TEXT];
     int error = memory_look("", &memory);
     if (error) {
         finding_say(f, CHECK_WARNING, "find the size of memory: %s", strerror(-error));
         f->advice = "mount /proc; without it, give each mount its ram=SIZE";
         return;
     }
-    bool small = memory.available < GIB;
-    finding_say(f, small ? CHECK_WARNING : CHECK_OK, "%s of %s of memory are available%s",
-                size_format(memory.available, available, sizeof available),
-                size_format(memory.total, total, sizeof total),
+    finding_say(f, memory.available < GIB ? CHECK_WARNING : CHECK_OK, "%s of %s of memory are available%s",
+                size_text(memory.available), size_text(memory.total),
                 memory.by_group ? ", by the limit of the control group" : "");
-    if (small)
-        f->advice = "give the job more memory: the RAM tier takes a quarter of it by default";
+    f->advice = "give the job more memory: the RAM tier takes a quarter of it by default";
 }
 
 static void check_files(struct finding *f)
@@ -206,11 +185,10 @@ static void check_files(struct finding *f)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         limit.rlim_max = 0;
-    if (limit.rlim_max >= FILES_WANTED) {
+    if (limit.rlim_max >= FILES_WANTED)
         finding_say(f, CHECK_OK, "a process may open enough files");
-        return;
-    }
-    finding_say(f, CHECK_WARNING, "a process may open only %llu files", (unsigned long long)limit.rlim_max);
+    else
+        finding_say(f, CHECK_WARNING, "a process may open only %llu files", (unsigned long long)limit.rlim_max);
     f->advice = "raise the hard limit (ulimit -Hn) to 4096 or more";
 }
 
@@ -230,14 +208,13 @@ void check_inotify_in(const char *directory, struct finding *f)
 {
     unsigned long long watches, events;
     CLEANUP_CLOSE int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    int error = fd < 0 ? -errno : 0;
-    if (error) {
+    if (fd < 0) {
         finding_say(f, CHECK_WARNING, "make an inotify instance: %s: only the first files of a plan are read ahead",
-                    strerror(-error));
+                    strerror(errno));
         f->advice = "raise fs.inotify.max_user_instances (sysctl), or end programs that watch files";
         return;
     }
-    error = read_limit(directory, "max_user_watches", &watches);
+    int error = read_limit(directory, "max_user_watches", &watches);
     if (!error)
         error = read_limit(directory, "max_queued_events", &events);
     if (error) {
@@ -315,7 +292,6 @@ void check_ssd(const char *ssd, struct finding *f)
 {
     struct statvfs fs;
     struct stat st;
-    char left[SIZE_TEXT];
     if (stat(ssd, &st) < 0 || statvfs(ssd, &fs) < 0 || access(ssd, W_OK | X_OK) < 0) {
         finding_say(f, CHECK_PROBLEM, "%s: %s", ssd, strerror(errno));
         f->advice = "name a directory that this user may write to";
@@ -328,8 +304,8 @@ void check_ssd(const char *ssd, struct finding *f)
     } else {
         uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
         bool direct = direct_works(ssd);
-        finding_say(f, !direct || bytes < GIB ? CHECK_WARNING : CHECK_OK, "%s has %s free%s", ssd,
-                    size_format(bytes, left, sizeof left), direct ? "" : ", and no direct I/O");
+        finding_say(f, !direct || bytes < GIB ? CHECK_WARNING : CHECK_OK, "%s has %s free%s", ssd, size_text(bytes),
+                    direct ? "" : ", and no direct I/O");
         f->advice = direct ? "make room in it; `dealfs clean --ssd` removes the shards that no mount uses there"
                            : "name a directory on a disk (ext4, xfs)";
     }

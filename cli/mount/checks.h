@@ -11,7 +11,7 @@ enum check_level { CHECK_OK, CHECK_NOTE, CHECK_WARNING, CHECK_PROBLEM };
 struct finding {
     enum check_level level;
     struct str text;    /* what was found; the caller frees it */
-    const char *advice; /* what to do about a warning or problem */
+    const char *advice; /* what to do about it; only for a warning or problem */
 };
 
 typedef void machine_check(struct finding *finding);

@@ -34,7 +34,7 @@ static bool is_there(const struct folder_wish *w, unsigned number)
 {
     CLEANUP_FREE char *path = claim_path(w, number);
     struct stat st;
-    return path && lstat(path, &st) == 0;
+    return path && (dir_has_mount(AT_FDCWD, path) || lstat(path, &st) == 0);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -79,11 +79,11 @@ static int lock_folder(const char *path, const char *lock, int *locked)
     return 0;
 }
 
-/* Another user's folder, or a file, only occupies this number. */
+/* Another user's folder or mount, or a file, only occupies this number. */
 static bool is_foreign(const char *path, uid_t uid)
 {
     struct stat st;
-    return lstat(path, &st) == 0 && (st.st_uid != uid || !S_ISDIR(st.st_mode));
+    return dir_has_mount(AT_FDCWD, path) || (lstat(path, &st) == 0 && (st.st_uid != uid || !S_ISDIR(st.st_mode)));
 }
 
 static int claim_one(const struct folder_wish *w, unsigned number, struct folder_claim *claim, struct str *why)
@@ -106,7 +106,7 @@ static int claim_one(const struct folder_wish *w, unsigned number, struct folder
     if (error == -EAGAIN)
         return error;
     if (error)
-        return place_fail(why, "lock", path, strerror(-error), error);
+        return place_error(why, "lock", path, error);
     *claim = (struct folder_claim){.path = steal_pointer(path), .lock = lock, .made = made};
     return 0;
 }

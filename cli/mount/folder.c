@@ -2,6 +2,7 @@
 #include "cli/mount/folder.h"
 
 #include "cli/base/place.h"
+#include "cli/base/way.h"
 #include "fs/attach/attach.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -50,13 +51,15 @@ void folder_add_short_name(struct str *out, const struct folder_key *key)
     add_hash(out, key);
 }
 
+/* Another user could replace a directory of root's while root writes to it. */
 const char *folder_state_parent(void)
 {
     static const char *const names[] = {"SLURM_TMPDIR", "TMPDIR"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *value = getenv(names[i]);
         struct stat st;
-        if (value && *value && stat(value, &st) == 0 && S_ISDIR(st.st_mode))
+        if (value && *value && stat(value, &st) == 0 && S_ISDIR(st.st_mode) &&
+            (geteuid() != 0 || way_is_roots_alone(value)))
             return value;
     }
     return "/var/tmp";
@@ -107,13 +110,12 @@ static bool has_only_ours(int fd, const char *mark)
 
 static int check_ours(const struct folder_wish *w, int fd, const char *path, struct str *why)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
     struct stat st;
     if (fstat(fd, &st) < 0)
-        return place_fail(why, w->what, path, strerror(errno), -errno);
+        return place_error(why, w->what, path, -errno);
     if (st.st_uid != w->uid) {
-        str_addf(&reason, "belongs to another user (uid %u)", (unsigned)st.st_uid);
-        return place_fail(why, w->what, path, reason.data, -EPERM);
+        place_name(why, w->what, path);
+        return str_fail(why, -EPERM, "belongs to another user (uid %u)", (unsigned)st.st_uid);
     }
     if (w->mark && !has_only_ours(fd, w->mark))
         return place_fail(why, w->what, path, "contains files of other programs: choose an empty or a new directory",
@@ -124,24 +126,24 @@ static int check_ours(const struct folder_wish *w, int fd, const char *path, str
 static int take_over(const struct folder_wish *w, int fd, const char *path, bool made, struct str *why)
 {
     if (made && geteuid() == 0 && (w->uid != 0 || w->gid != getegid()) && fchown(fd, w->uid, w->gid) < 0)
-        return place_fail(why, w->what, path, strerror(errno), -errno);
+        return place_error(why, w->what, path, -errno);
     int error = check_ours(w, fd, path, why);
     if (error)
         return error;
     if (fchmod(fd, 0700) < 0)
-        return place_fail(why, w->what, path, strerror(errno), -errno);
+        return place_error(why, w->what, path, -errno);
     int network = attach_on_network(path);
     if (network > 0)
         return place_fail(why, w->what, path, "is on a network file system; it must be on a disk of this machine",
                           -EINVAL);
-    return network < 0 ? place_fail(why, w->what, path, strerror(-network), network) : 0;
+    return place_error(why, w->what, path, network);
 }
 
 int folder_make(const struct folder_wish *w, const char *path, bool *made, struct str *why)
 {
     int error = make_with_parents(path, made);
     if (error)
-        return place_fail(why, w->what, path, strerror(-error), error);
+        return place_error(why, w->what, path, error);
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         error = -errno;
@@ -159,12 +161,12 @@ int folder_make(const struct folder_wish *w, const char *path, bool *made, struc
 
 int folder_id(const char *state, char text[DIGEST_TEXT], struct str *why)
 {
-    CLEANUP_STR struct str path = STR_INIT, kept = STR_INIT;
+    CLEANUP_FREE char *path = place_join(state, "id");
+    CLEANUP_STR struct str kept = STR_INIT;
     struct digest id;
-    str_addf(&path, "%s/id", state);
-    if (path.failed)
+    if (!path)
         return -ENOMEM;
-    if (file_read(AT_FDCWD, path.data, DIGEST_TEXT, &kept) == 0 && kept.length == DIGEST_TEXT) {
+    if (file_read(AT_FDCWD, path, DIGEST_TEXT, &kept) == 0 && kept.length == DIGEST_TEXT) {
         kept.data[DIGEST_TEXT - 1] = '\0';
         if (digest_parse(kept.data, &id) == 0) {
             digest_format(&id, text);
@@ -175,6 +177,5 @@ int folder_id(const char *state, char text[DIGEST_TEXT], struct str *why)
         return place_fail(why, "make an id for", state, strerror(errno), -EIO);
     char line[DIGEST_TEXT + 1];
     snprintf(line, sizeof line, "%s\n", digest_format(&id, text));
-    int error = file_write_atomic(AT_FDCWD, path.data, line, DIGEST_TEXT, 0600);
-    return error ? place_fail(why, "write", path.data, strerror(-error), error) : 0;
+    return place_error(why, "write", path, file_write_atomic(AT_FDCWD, path, line, DIGEST_TEXT, 0600));
 }

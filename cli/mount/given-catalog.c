@@ -23,9 +23,8 @@ static bool is_same(int fd, const char *path)
 
 static int fail_file(const struct start *s, const char *path, const char *reason, int error, struct str *why)
 {
-    str_adds(why, "source ");
-    str_add_printable(why, s->config.source, strlen(s->config.source));
-    str_adds(why, ": differs from the dataset of the world: ");
+    place_name(why, "source", s->config.source);
+    str_adds(why, "differs from the dataset of the world: ");
     str_add_printable(why, path, strlen(path));
     return str_fail(why, error, ": %s", reason);
 }
@@ -96,10 +95,10 @@ static int install_catalog(struct start *s, int from, const char *path, struct s
         error = file_copy_atomic(from, fresh);
     }
     if (error)
-        return place_fail(why, "copy to", fresh, strerror(-error), error);
+        return place_error(why, "copy to", fresh, error);
     error = open_and_check(s, fresh, why);
     if (!error && rename(fresh, path) < 0)
-        error = place_fail(why, "write", path, strerror(errno), -errno);
+        error = place_error(why, "write", path, -errno);
     if (error)
         unlink(fresh);
     return error;
@@ -108,10 +107,9 @@ static int install_catalog(struct start *s, int from, const char *path, struct s
 static void say_given(const struct start *s)
 {
     CLEANUP_STR struct str line = STR_INIT;
-    char size[SIZE_TEXT];
     str_add_printable(&line, s->config.source, strlen(s->config.source));
     str_addf(&line, ": %u files, %s, as in the world's catalog", catalog_files(s->catalog),
-             size_format(catalog_bytes(s->catalog), size, sizeof size));
+             size_text(catalog_bytes(s->catalog)));
     if (!line.failed && s->options.local == 0)
         command_note(s->to, "%s", line.data);
 }
@@ -123,7 +121,7 @@ int given_install(struct start *s, struct str *why)
     if (!path)
         return -ENOMEM;
     if (from < 0)
-        return place_fail(why, "catalog", s->options.catalog, strerror(errno), -errno);
+        return place_error(why, "catalog", s->options.catalog, -errno);
     int error = is_same(from, path) ? open_and_check(s, path, why) : install_catalog(s, from, path, why);
     if (!error)
         say_given(s);

@@ -2,6 +2,8 @@
  * open. */
 #include "cli/mount/keeper-start.h"
 
+#include "cli/base/child.h"
+#include "cli/base/interrupt.h"
 #include "cli/base/place.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -80,12 +82,12 @@ static _Noreturn void become_keeper(const struct launch *l, const char *program,
 }
 
 /* Read one line, or what was received before the other end was closed. The writer may be another user's server. */
-static int read_line(int fd, const volatile sig_atomic_t *stop, struct str *line)
+static int read_line(int fd, struct str *line)
 {
     for (;;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         char byte;
-        if (stop && *stop)
+        if (interrupted)
             return -EINTR;
         int n = poll(&ready, 1, TICK_MS);
         if (n < 0 && errno != EINTR)
@@ -102,10 +104,10 @@ static int read_line(int fd, const volatile sig_atomic_t *stop, struct str *line
     }
 }
 
-static int await_ready(int fd, const struct launch *l, struct str *why)
+static int await_ready(int fd, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
-    int error = read_line(fd, l->stop, &line);
+    int error = read_line(fd, &line);
     if (error == -EINTR)
         str_adds(why, "interrupted");
     if (error)
@@ -122,22 +124,16 @@ static int await_ready(int fd, const struct launch *l, struct str *why)
 int launch_keeper(const struct launch *l, pid_t *pid, struct str *why)
 {
     char program[PATH_MAX];
-    int ends[2];
     *pid = 0;
     int error = handover_find_program("dealfs-keeper", program, sizeof program);
     if (error)
         return str_fail(why, error, "find dealfs-keeper: neither beside dealfs nor in ../libexec/dealfs");
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return place_fail(why, "make", "a pipe", strerror(errno), -errno);
-    CLEANUP_CLOSE int from = ends[0];
-    *pid = fork();
-    if (*pid == 0)
-        become_keeper(l, program, ends[1]);
-    error = *pid < 0 ? -errno : 0;
-    close(ends[1]);
-    if (error) {
-        *pid = 0;
-        return place_fail(why, "start", program, strerror(-error), error);
-    }
-    return await_ready(from, l, why);
+    CLEANUP_CLOSE int from = -1;
+    pid_t child = child_fork(&from);
+    if (child == 0)
+        become_keeper(l, program, from);
+    if (child < 0)
+        return place_error(why, "start", program, child);
+    *pid = child;
+    return await_ready(from, why);
 }

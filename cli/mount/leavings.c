@@ -297,7 +297,8 @@ static int clean_parent(struct clean *clean, const char *at, bool named(const ch
     while ((d = readdir(dir))) {
         struct leaving f = {.parent = dirfd(dir), .at = at, .name = d->d_name};
         snprintf(f.path, sizeof f.path, "%s/%s", at, d->d_name);
-        if (named(d->d_name) && fstatat(f.parent, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(f.st.st_mode) &&
+        if (named(d->d_name) && !dir_has_mount(f.parent, f.name) &&
+            fstatat(f.parent, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(f.st.st_mode) &&
             (geteuid() == 0 || f.st.st_uid == geteuid()))
             clean_as_owner(clean, &f, each);
     }

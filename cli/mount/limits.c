@@ -36,9 +36,8 @@ static void raise_one(struct limit *l, const struct rlimit *now)
 
 static void add_amount(struct str *out, const struct limit *l, rlim_t amount)
 {
-    char size[SIZE_TEXT];
     if (l->bytes)
-        str_adds(out, size_format(amount, size, sizeof size));
+        str_adds(out, size_text(amount));
     else
         str_addf(out, "%ju", (uintmax_t)amount);
 }

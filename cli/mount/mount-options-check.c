@@ -29,12 +29,12 @@ static int check_world(const struct mount_options *o, struct str *why)
 /* A prediction needs some options; others are only valid with it. */
 static int check_sampler(const struct mount_options *o, struct str *why)
 {
-    const char *alone = o->ranks        ? "ranks"
-                        : o->batch      ? "batch"
-                        : o->seeded     ? "seed"
-                        : o->tail_given ? "tail"
-                        : o->under      ? "under"
-                                        : NULL;
+    const char *alone = o->ranks    ? "ranks"
+                        : o->batch  ? "batch"
+                        : o->seeded ? "seed"
+                        : o->tail   ? "tail"
+                        : o->under  ? "under"
+                                    : NULL;
     if (!o->sampler && !alone)
         return 0;
     if (!o->sampler)

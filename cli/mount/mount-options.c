@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { RANKS_MOST = 1 << 20, BATCH_MOST = 1 << 30, RESIZE_MOST = 16384, QUALITY_DEFAULT = 90 };
+enum { RANKS_MOST = 1 << 20, BATCH_MOST = 1 << 30, RESIZE_MOST = 16384, QUALITY_DEFAULT = 90, CHOICES_MOST = 4 };
 enum { ZSTD_DEFAULT = 1, ZSTD_MOST = 19, SOURCE_THREADS_DEFAULT = 16, SOURCE_THREADS_MOST = 256 };
 static const uint64_t peer_timeout_default = 5000000000;
 
@@ -26,6 +26,7 @@ enum option_kind {
     BYTES,  /* a uint64_t, the same */
     WINDOW, /* the same; or 0 or off: none */
     FLAG,
+    CHOICE,  /* an int: the position of the value among `choices` */
     SPECIAL, /* `set` parses the value */
     LATER,   /* not in this version */
 };
@@ -37,32 +38,10 @@ struct mount_option {
     const char *help;  /* NULL: not documented */
     size_t place;
     int (*set)(struct mount_options *o, const char *value, struct str *why);
-    const char *text; /* LATER: the reason; NUMBER: its unit; BYTES: which sizes are allowed */
+    const char *text; /* LATER: the reason; NUMBER: its unit; BYTES, CHOICE: which values are allowed */
     uint64_t least, most;
+    const char *choices[CHOICES_MOST]; /* NULL: cannot be given */
 };
-
-static int refuse_value(const char *values, struct str *why)
-{
-    return str_fail(why, -EINVAL, "must be %s", values);
-}
-
-static int set_rescan(struct mount_options *o, const char *value, struct str *why)
-{
-    static const char *const names[] = {
-        [RESCAN_AUTO] = "auto", [RESCAN_NEVER] = "never", [RESCAN_ALWAYS] = "always", [RESCAN_NAMES] = "names"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(value, names[i]) == 0) {
-            o->rescan = (enum rescan)i;
-            return 0;
-        }
-    return refuse_value("auto, names, always or never", why);
-}
-
-static int set_identity(struct mount_options *o, const char *value, struct str *why)
-{
-    o->identity_mtime = strcmp(value, "mtime") == 0;
-    return o->identity_mtime ? 0 : refuse_value("mtime", why);
-}
 
 static int set_zstd(struct mount_options *o, const char *value, struct str *why)
 {
@@ -71,12 +50,6 @@ static int set_zstd(struct mount_options *o, const char *value, struct str *why)
         return str_fail(why, -EINVAL, "must be off or a level from 1 to %d", ZSTD_MOST);
     o->zstd_level = (int)level;
     return 0;
-}
-
-static int set_verify(struct mount_options *o, const char *value, struct str *why)
-{
-    o->verify_once = strcmp(value, "once") == 0;
-    return o->verify_once || strcmp(value, "always") == 0 ? 0 : refuse_value("always or once", why);
 }
 
 static int set_peer_timeout(struct mount_options *o, const char *value, struct str *why)
@@ -88,40 +61,20 @@ static int set_peer_timeout(struct mount_options *o, const char *value, struct s
     return 0;
 }
 
-static int set_sampler(struct mount_options *o, const char *value, struct str *why)
-{
-    o->sampler = strcmp(value, "torch") == 0;
-    return o->sampler ? 0 : refuse_value("torch: only the lists of its DistributedSampler can be predicted", why);
-}
-
 static int set_seed(struct mount_options *o, const char *value, struct str *why)
 {
     o->seeded = number_parse(value, 0, UINT64_MAX, &o->seed) == 0;
-    return o->seeded ? 0 : refuse_value("a whole number, 0 or larger", why);
-}
-
-static int set_tail(struct mount_options *o, const char *value, struct str *why)
-{
-    o->drop = strcmp(value, "drop") == 0;
-    o->tail_given = true;
-    return o->drop || strcmp(value, "pad") == 0 ? 0 : refuse_value("pad or drop", why);
+    return o->seeded ? 0 : str_fail(why, -EINVAL, "must be a whole number, 0 or larger");
 }
 
 /* node=NUMBER/NODES-ON-THIS-HOST */
 static int set_node(struct mount_options *o, const char *value, struct str *why)
 {
-    CLEANUP_FREE char *number = strdup(value);
-    char *slash = number ? strchr(number, '/') : NULL;
-    uint64_t node, local;
-    if (!number)
-        return -ENOMEM;
-    if (slash)
-        *slash++ = '\0';
-    if (!slash || number_parse(number, 0, NODES_MOST - 1, &node) || number_parse(slash, 1, NODES_MOST, &local))
-        return str_fail(why, -EINVAL, "must be a node's number and the number of nodes on this host");
-    o->node = (unsigned)node;
-    o->local = (unsigned)local;
-    return 0;
+    char rest;
+    if (sscanf(value, "%u/%u%c", &o->node, &o->local, &rest) == 2 && o->node < NODES_MOST && o->local > 0 &&
+        o->local <= NODES_MOST)
+        return 0;
+    return str_fail(why, -EINVAL, "must be a node's number and the number of nodes on this host");
 }
 
 static int set_portion(struct mount_options *o, const char *value, struct str *why)
@@ -147,17 +100,20 @@ static const struct mount_option table[] = {
      AT(cache_id)},
     {"digest", PATH, "DIGEST", "fail unless the dataset has this digest (default: any)", AT(digest)},
     {"control", PATH, "DIR", "where the control files are (default: MOUNTPOINT/.dealfs)", AT(control)},
-    {"rescan", SPECIAL, "WHEN", "look for changes in the source: auto (default), names, always, never",
-     .set = set_rescan},
-    {"identity", SPECIAL, "mtime", "ignore ctime: for replicas and buckets (default: size, mtime and ctime)",
-     .set = set_identity},
+    {"rescan", CHOICE, "WHEN", "look for changes in the source: auto (default), names, always, never", AT(rescan),
+     .text = "auto, names, always or never",
+     .choices =
+         {[RESCAN_AUTO] = "auto", [RESCAN_NEVER] = "never", [RESCAN_ALWAYS] = "always", [RESCAN_NAMES] = "names"}},
+    {"identity", CHOICE, "mtime", "ignore ctime: for replicas and buckets (default: size, mtime and ctime)",
+     AT(identity_mtime), .text = "mtime", .choices = {NULL, "mtime"}},
     {"owner", NAME, "USER", "mount on behalf of USER (root only; default: the user who mounts)", AT(owner)},
     {"mounter", PATH, "SOCKET", "mount through the `dealfs mounter` that listens there (default: mount directly)",
      AT(mounter)},
     {"allow_other", FLAG, NULL, "also let other users read (default: no)", AT(allow_other)},
     {"noexec", FLAG, NULL, "do not allow execution of files (default: no)", AT(no_exec)},
     {"zstd", SPECIAL, "LEVEL", "compress cached data: level 1 (default) to 19, or off", .set = set_zstd},
-    {"verify", SPECIAL, "WHEN", "verify RAM data at every read: always (default), or once", .set = set_verify},
+    {"verify", CHOICE, "WHEN", "verify RAM data at every read: always (default), or once", AT(verify_once),
+     .text = "always or once", .choices = {"always", "once"}},
     {"source_threads", NUMBER, "N", "max concurrent reads of the source (16)", AT(source_threads),
      RANGE("", 1, SOURCE_THREADS_MOST)},
     {"source_rate", BYTES, "SIZE",
@@ -170,13 +126,15 @@ static const struct mount_option table[] = {
     {"peer_timeout", SPECIAL, "SEC", "timeout of requests to other nodes, in seconds (5)", .set = set_peer_timeout},
     {"feed", WINDOW, "SIZE", "prefetch this far ahead of loaders; 0: no prefetch (256M, or 1/16 of free memory)",
      AT(feed), MEGABYTES},
-    {"sampler", SPECIAL, "torch",
-     "prefetch what torch's DistributedSampler will read; needs ranks= and batch=", .set = set_sampler},
+    {"sampler", CHOICE, "torch",
+     "prefetch what torch's DistributedSampler will read; needs ranks= and batch=", AT(sampler),
+     .text = "torch: only the lists of its DistributedSampler can be predicted", .choices = {NULL, "torch"}},
     {"ranks", NUMBER, "R", "with sampler=torch: ranks of the job", AT(ranks), RANGE(" of ranks", 1, RANKS_MOST)},
     {"batch", NUMBER, "B", "with sampler=torch: samples per batch of one rank", AT(batch),
      RANGE(" of samples", 1, BATCH_MOST)},
     {"seed", SPECIAL, "S", "with sampler=torch: the sampler's seed (0)", .set = set_seed},
-    {"tail", SPECIAL, "pad", "with sampler=torch: pad (default) or drop samples at the end", .set = set_tail},
+    {"tail", CHOICE, "pad", "with sampler=torch: pad (default) or drop samples at the end", AT(tail),
+     .text = "pad or drop", .choices = {[SAMPLER_PAD] = "pad", [SAMPLER_DROP] = "drop"}},
     {"under", PATH, "DIR", "with sampler=torch: directory of its dataset in the mount (the root)", AT(under)},
     {"decoded", BYTES, "SIZE", "memory for decoded images (32M)", AT(decoded), MEGABYTES},
     {"request_memory", BYTES, "SIZE", "memory for plans, uploads and replies (256M)", AT(request_memory), MEGABYTES},
@@ -244,6 +202,16 @@ static int set_bytes(struct mount_options *o, const struct mount_option *option,
     return 0;
 }
 
+static int set_choice(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
+{
+    for (int i = 0; i < CHOICES_MOST; i++)
+        if (option->choices[i] && strcmp(value, option->choices[i]) == 0) {
+            *(int *)(void *)((char *)o + option->place) = i;
+            return 0;
+        }
+    return str_fail(why, -EINVAL, "must be %s", option->text);
+}
+
 static int set_value(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
 {
     char *member = (char *)o + option->place;
@@ -265,6 +233,8 @@ static int set_value(struct mount_options *o, const struct mount_option *option,
     case BYTES:
     case WINDOW:
         return set_bytes(o, option, value, why);
+    case CHOICE:
+        return set_choice(o, option, value, why);
     case SPECIAL:
         return option->set(o, value, why);
     default:

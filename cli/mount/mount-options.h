@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SAMPLER_PAD = 1, SAMPLER_DROP };
+
 struct mount_options {
     char *ram;      /* NULL: a default is computed */
     char *ssd;      /* the user's directory; NULL: no SSD tier */
@@ -17,9 +19,9 @@ struct mount_options {
     char *owner;    /* a user's name or number */
     char *cache_id; /* identifies state and shards instead of the source; NULL: the source */
     enum rescan rescan;
-    bool identity_mtime; /* ignore the ctime */
-    int zstd_level;      /* 0: off */
-    bool verify_once;
+    int identity_mtime; /* 1: ignore the ctime */
+    int zstd_level;     /* 0: off */
+    int verify_once;    /* 1: once */
     int source_threads;
     uint64_t source_rate;  /* bytes per second; 0: unlimited */
     uint64_t peer_timeout; /* nanoseconds */
@@ -27,10 +29,11 @@ struct mount_options {
     uint64_t request_memory;
     uint64_t readahead;
     uint64_t feed;    /* bytes; UINT64_MAX: not given */
-    bool sampler;     /* sampler=torch: predict the lists of a training with these parameters: */
+    int sampler;      /* 1: predict the lists of torch's DistributedSampler, with these parameters: */
     int ranks, batch; /* 0: not given */
     uint64_t seed;
-    bool seeded, tail_given, drop;
+    bool seeded;
+    int tail; /* SAMPLER_PAD or SAMPLER_DROP; 0: not given */
     char *under;
     bool exchange;          /* samples will move: leave room for that */
     uint64_t exchange_rate; /* bytes per second; 0: unlimited */

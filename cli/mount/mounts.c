@@ -99,7 +99,7 @@ static int ask_for_both(struct start *s, struct str *why)
     struct mounter_reply reply;
     int device[MOUNTER_FDS];
     if ((size_t)snprintf(request.source, sizeof request.source, "%s", s->config.source) >= sizeof request.source)
-        return place_fail(why, "source", s->config.source, strerror(ENAMETOOLONG), -ENAMETOOLONG);
+        return place_error(why, "source", s->config.source, -ENAMETOOLONG);
     int error = mounter_ask(s->mounter, &request, -1, &reply, device, why);
     if (error)
         return error;

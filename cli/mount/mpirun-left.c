@@ -5,6 +5,7 @@
 
 #include "cli/base/place.h"
 #include "cli/live/users.h"
+#include "cli/mount/folder.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
@@ -65,11 +66,8 @@ static void clean_sessions(struct clean *clean, const char *temporary)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
         return;
-    CLEANUP_CLOSEDIR DIR *d = fdopendir(fd);
-    if (!d)
-        return;
-    steal_fd(fd);
-    while ((e = readdir(d)))
+    CLEANUP_CLOSEDIR DIR *d = folder_list(fd);
+    while (d && (e = readdir(d)))
         if (is_gone(e->d_name) && is_ours(dirfd(d), e->d_name, S_IFDIR))
             take_left(clean, dirfd(d), path.data, e->d_name);
     if (!clean->dry_run)

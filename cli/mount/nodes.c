@@ -4,6 +4,7 @@
  * of a file. */
 #include "cli/mount/nodes.h"
 
+#include "cli/base/child.h"
 #include "cli/base/command.h"
 #include "cli/base/place.h"
 #include "cli/live/live.h"
@@ -25,8 +26,9 @@ static void line_add(struct str *line, const char *word)
     str_add(line, word, strlen(word) + 1);
 }
 
-static void line_addu(struct str *line, uint64_t number)
+static void line_option(struct str *line, const char *name, uint64_t number)
 {
+    line_add(line, name);
     str_addf(line, "%" PRIu64, number);
     str_add(line, "", 1);
 }
@@ -61,31 +63,20 @@ static void begin_line(struct str *l, const struct task *t)
     line_add(l, t->state);
     line_add(l, "--mountpoint");
     line_add(l, t->mountpoint);
-    line_add(l, "--nodes");
-    line_addu(l, t->nodes);
-    line_add(l, "--groups");
-    line_addu(l, t->groups);
-    line_add(l, "--timeout");
-    line_addu(l, t->timeout);
+    line_option(l, "--nodes", t->nodes);
+    line_option(l, "--groups", t->groups);
+    line_option(l, "--timeout", t->timeout);
     if (t->resize) {
-        line_add(l, "--resize");
-        line_addu(l, (uint64_t)t->resize);
-        line_add(l, "--quality");
-        line_addu(l, (uint64_t)t->quality);
+        line_option(l, "--resize", (uint64_t)t->resize);
+        line_option(l, "--quality", (uint64_t)t->quality);
     }
-    if (t->lock >= 0) {
-        line_add(l, "--lock");
-        line_addu(l, (uint64_t)t->lock);
-    }
-    if (t->mounter >= 0) {
-        line_add(l, "--mounter");
-        line_addu(l, (uint64_t)t->mounter);
-    }
+    if (t->lock >= 0)
+        line_option(l, "--lock", (uint64_t)t->lock);
+    if (t->mounter >= 0)
+        line_option(l, "--mounter", (uint64_t)t->mounter);
     if (geteuid() == 0 && t->uid != 0) {
-        line_add(l, "--uid");
-        line_addu(l, t->uid);
-        line_add(l, "--gid");
-        line_addu(l, t->gid);
+        line_option(l, "--uid", t->uid);
+        line_option(l, "--gid", t->gid);
     }
     line_add(l, t->mount ? "--mount" : "--scan");
     line_add(l, "--");
@@ -95,9 +86,8 @@ static void begin_line(struct str *l, const struct task *t)
 static void add_self(struct str *l)
 {
     char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[n > 0 ? n : 0] = '\0';
-    line_add(l, n > 0 ? path : "dealfs");
+    child_self(path);
+    line_add(l, path[0] ? path : "dealfs");
 }
 
 static int become_courier(const struct str *l, const char *courier, struct str *why)
@@ -111,8 +101,7 @@ static int become_courier(const struct str *l, const char *courier, struct str *
         words[count++] = word;
     fflush(NULL);
     execv(courier, words);
-    int error = -errno;
-    return place_fail(why, "start", courier, strerror(-error), error);
+    return place_error(why, "start", courier, -errno);
 }
 
 static int check_launcher(const struct launcher *l, const char *command, unsigned nodes, struct str *why)
@@ -186,13 +175,9 @@ int world_join(const char *mountpoint, const struct launcher *launcher, const st
 
 /* --- mount --- */
 
-/* Escaped so that it is taken literally, also as the value of an option in a list. */
 static void add_path(struct str *l, const char *path, bool in_list)
 {
-    for (; *path; path++) {
-        str_adds(l, *path == '%' ? "%" : in_list && strchr(",\\", *path) ? "\\" : "");
-        str_add(l, path, 1);
-    }
+    place_escape(path, in_list, l);
     str_add(l, "", 1);
 }
 
@@ -257,20 +242,18 @@ static int mount_new(struct start *s, const struct launcher *launcher, struct st
 
 static int say_other(const struct live *live, struct str *why)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
-    str_add_printable(&reason, live->config.source, strlen(live->config.source));
-    str_adds(&reason, " is mounted there, not this source");
-    return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+    place_name(why, "mountpoint", live->mountpoint);
+    str_add_printable(why, live->config.source, strlen(live->config.source));
+    return str_fail(why, -EBUSY, " is mounted there, not this source");
 }
 
 static int say_images(const struct live *live, struct str *why)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
-    if (live->config.resize)
-        str_addf(&reason, "it is mounted there with resize=%d,quality=%d", live->config.resize, live->config.quality);
-    else
-        str_adds(&reason, "it is mounted there without resize=");
-    return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+    place_name(why, "mountpoint", live->mountpoint);
+    if (!live->config.resize)
+        return str_fail(why, -EBUSY, "it is mounted there without resize=");
+    return str_fail(why, -EBUSY, "it is mounted there with resize=%d,quality=%d", live->config.resize,
+                    live->config.quality);
 }
 
 static bool has_other_images(const struct live *live, const struct mount_options *o)
@@ -285,7 +268,7 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, struc
     CLEANUP_LIVE struct live live = {0};
     int error = live_find(s->config.mountpoint, &live, &nothing);
     if (error && error != -ENOENT)
-        return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
+        return place_error(why, "mountpoint", s->config.mountpoint, error);
     if (error || live.health == LIVE_DEAD || live.health == LIVE_ELSEWHERE)
         return mount_new(s, launcher, why);
     error = check_live(&live, why);

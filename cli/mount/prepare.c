@@ -64,15 +64,13 @@ int prepare_check(struct start *s, struct str *why)
 
 static int refuse_live(const struct live *live, struct str *why)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
-    if (live->health == LIVE_HUNG) {
-        str_addf(&reason, "a dealfs mount of %s is there and does not answer: `dealfs umount --lazy` removes it",
-                 live->source);
-        return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
-    }
-    str_add_printable(&reason, live->source, strlen(live->source));
-    str_adds(&reason, " is already mounted there");
-    return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+    place_name(why, "mountpoint", live->mountpoint);
+    if (live->health == LIVE_HUNG)
+        return str_fail(why, -EBUSY,
+                        "a dealfs mount of %s is there and does not answer: `dealfs umount --lazy` removes it",
+                        live->source);
+    str_add_printable(why, live->source, strlen(live->source));
+    return str_fail(why, -EBUSY, " is already mounted there");
 }
 
 /* A dead mount is replaced: it is of no use to anybody. */
@@ -86,7 +84,7 @@ int prepare_clear(struct start *s, struct str *why)
     if (error == -ELOOP && s->owner.another) /* prepare_way rejects it, with USER's rights */
         return 0;
     if (error)
-        return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
+        return place_error(why, "mountpoint", s->config.mountpoint, error);
     if (s->owner.another && strcmp(live.mountpoint, s->config.mountpoint) != 0) /* a link led there */
         return 0;
     if (live.health == LIVE_DEAD) {
@@ -104,37 +102,27 @@ int prepare_clear(struct start *s, struct str *why)
 int prepare_way(const struct start *s, const char *what, const char *given, const char *real, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(given, s->options.node), *plain = path ? place_plain(path) : NULL;
-    CLEANUP_STR struct str reason = STR_INIT;
     if (!plain)
         return -ENOMEM;
     if (s->mounter < 0 || strcmp(plain, real) == 0)
         return 0;
-    str_adds(&reason, "its path contains a symlink, which root does not follow for another user. Its real path is ");
-    str_add_printable(&reason, real, strlen(real));
-    return place_fail(why, what, plain, reason.failed ? "" : reason.data, -EPERM);
+    place_name(why, what, plain);
+    str_adds(why, "its path contains a symlink, which root does not follow for another user. Its real path is ");
+    str_add_printable(why, real, strlen(real));
+    return -EPERM;
 }
 
 /* An empty source over a directory with files is probably a mistake, or the source's own mount is missing. */
 static int check_order(const struct start *s, struct str *why)
 {
-    CLEANUP_STR struct str ignored = STR_INIT, reason = STR_INIT;
+    CLEANUP_STR struct str ignored = STR_INIT;
     bool empty = false;
     if (place_look(s->config.source, &empty, &ignored) || !empty)
         return 0;
-    str_adds(&reason, "is empty, and would hide the files in the mountpoint ");
-    str_add_printable(&reason, s->config.mountpoint, strlen(s->config.mountpoint));
-    str_adds(&reason, ": is the source mounted, and are the two in the right order?");
-    return place_fail(why, "source", s->config.source, reason.failed ? "is empty" : reason.data, -EINVAL);
-}
-
-static int open_source(struct start *s, struct str *why)
-{
-    char **path = &s->config.source;
-    int error = place_source(s->source, path, why);
-    if (error)
-        return error;
-    s->source_fd = open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return s->source_fd < 0 ? place_fail(why, "source", *path, strerror(errno), -errno) : 0;
+    place_name(why, "source", s->config.source);
+    str_adds(why, "is empty, and would hide the files in the mountpoint ");
+    str_add_printable(why, s->config.mountpoint, strlen(s->config.mountpoint));
+    return str_fail(why, -EINVAL, ": is the source mounted, and are the two in the right order?");
 }
 
 int prepare_names(struct start *s, struct str *why)
@@ -144,7 +132,7 @@ int prepare_names(struct start *s, struct str *why)
         return -ENOMEM;
     if (!*s->source || !*s->mountpoint)
         return str_fail(why, -EINVAL, "%s", *s->source ? "mountpoint: an empty name" : "source: an empty name");
-    int error = open_source(s, why);
+    int error = place_source(s->source, &s->config.source, &s->source_fd, why);
     free(steal_pointer(s->config.mountpoint));
     if (!error)
         error = place_mountpoint(mountpoint, &s->config.mountpoint, why);
@@ -179,13 +167,10 @@ int prepare_places(struct start *s, struct str *why)
 /* Was this state last used for this mountpoint? */
 static bool was_here(const struct start *s, const char *state)
 {
-    struct mount_config config;
+    CLEANUP_CONFIG struct mount_config config = {0};
     struct stat st;
-    if (lstat(state, &st) < 0 || st.st_uid != s->owner.uid || config_read(state, &config))
-        return false;
-    bool same = strcmp(config.mountpoint, s->config.mountpoint) == 0;
-    config_fini(&config);
-    return same;
+    return lstat(state, &st) == 0 && st.st_uid == s->owner.uid && config_read(state, &config) == 0 &&
+           strcmp(config.mountpoint, s->config.mountpoint) == 0;
 }
 
 /* Waits for a mount that is just ending. */
@@ -264,15 +249,14 @@ static int claim_state(struct start *s, struct str *why)
 
 static int say_locked(const struct start *s, struct str *why)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
     pid_t keeper = keepers_of_state(s->config.state);
-    str_addf(&reason, "is already mounted on %s", s->config.mountpoint);
+    place_name(why, "source", s->config.source);
+    str_addf(why, "is already mounted on %s", s->config.mountpoint);
     if (keeper)
-        str_addf(&reason, " by process %d (dealfs-keeper), in another namespace or under another path", (int)keeper);
+        str_addf(why, " by process %d (dealfs-keeper), in another namespace or under another path", (int)keeper);
     else
-        str_addf(&reason, ": a process has locked %s/lock", s->config.state);
-    str_adds(&reason, ": use another state=DIR to mount it twice");
-    return place_fail(why, "source", s->config.source, reason.data, -EBUSY);
+        str_addf(why, ": a process has locked %s/lock", s->config.state);
+    return str_fail(why, -EBUSY, ": use another state=DIR to mount it twice");
 }
 
 /* Cleaners of temporary directories skip folders that are locked in this way (tmpfiles.d(5)). */
@@ -280,7 +264,7 @@ static int open_state(struct start *s, struct str *why)
 {
     s->state_fd = open(s->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (s->state_fd < 0)
-        return place_fail(why, "open", s->config.state, strerror(errno), -errno);
+        return place_error(why, "open", s->config.state, -errno);
     flock(s->state_fd, LOCK_SH | LOCK_NB);
     return 0;
 }
@@ -290,11 +274,11 @@ static int take_lock(struct start *s, struct str *why)
     CLEANUP_CLOSE int folder = open(s->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     s->lock = folder < 0 ? -errno : folder_open_lock(folder, "lock");
     if (s->lock < 0)
-        return place_fail(why, "open the lock in", s->config.state, strerror(-s->lock), s->lock);
+        return place_error(why, "open the lock in", s->config.state, s->lock);
     int error = wait_for_lock(s->lock);
     if (error == -EWOULDBLOCK)
         return say_locked(s, why);
-    return error ? place_fail(why, "lock", s->config.state, strerror(-error), error) : 0;
+    return place_error(why, "lock", s->config.state, error);
 }
 
 /* The command that became our courier has claimed it, and passed the lock on. */
@@ -347,7 +331,7 @@ static int open_log(struct start *s, struct str *why)
     s->log = to_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
                        : open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->log < 0)
-        return place_fail(why, "open", path, strerror(errno), -errno);
+        return place_error(why, "open", path, -errno);
     if (!to_stderr && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would block the keeper */
         return place_fail(why, "log", path, "is not a regular file", -EINVAL);
     s->log_before = lseek(s->log, 0, SEEK_END);

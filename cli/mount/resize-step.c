@@ -1,4 +1,5 @@
 /* Runs dealfs-resizer with the owner's rights, and shows its progress. */
+#include "cli/base/child.h"
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
@@ -38,15 +39,19 @@ struct resize_run {
 
 /* --- the program --- */
 
+/* Its standard input would be root's terminal, and it may be another user's process. */
 static int take_descriptors(const struct resize_run *r, int out)
 {
-    enum { COUNT = 7 };
+    enum { COUNT = 8 };
     const struct start *s = r->start;
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC); /* its number may become another one of these */
     const int courier = s->options.courier ? s->options.courier : -1;
-    const int from[COUNT] = {out, s->log, s->state_fd, s->source_fd, s->tiers.ram_fd, courier, r->notes};
-    const int to[COUNT] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE,
-                           FD_OF_RAM,     FD_OF_COURIER, FD_OF_NOTES};
+    const int from[COUNT] = {null, out, s->log, s->state_fd, s->source_fd, s->tiers.ram.folder.lock, courier, r->notes};
+    const int to[COUNT] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE,
+                           FD_OF_SOURCE, FD_OF_RAM,     FD_OF_COURIER, FD_OF_NOTES};
     int high[COUNT];
+    if (null < 0)
+        return -errno;
     for (int i = 0; i < COUNT; i++)
         if ((high[i] = fcntl(from[i] < 0 ? out : from[i], F_DUPFD, ABOVE_ALL)) < 0)
             return -errno;
@@ -63,8 +68,8 @@ static _Noreturn void become_resizer(const struct resize_run *r, const char *pro
     const struct tiers *t = &s->tiers;
     snprintf(text[0], sizeof text[0], "%d", s->options.resize);
     snprintf(text[1], sizeof text[1], "%d", options_quality(&s->options));
-    snprintf(text[2], sizeof text[2], "%" PRIu64, t->ram_bytes);
-    snprintf(text[3], sizeof text[3], "%" PRIu64, t->ssd_bytes);
+    snprintf(text[2], sizeof text[2], "%" PRIu64, t->ram.bytes);
+    snprintf(text[3], sizeof text[3], "%" PRIu64, t->ssd.bytes);
     snprintf(text[4], sizeof text[4], "%d", s->options.courier ? FD_OF_COURIER : -1);
     snprintf(text[5], sizeof text[5], "%d", FD_OF_NOTES);
     snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_OF_RAM);
@@ -73,8 +78,8 @@ static _Noreturn void become_resizer(const struct resize_run *r, const char *pro
     umask(077);
     int error = take_descriptors(r, out);
     if (!error) {
-        execl(program, "dealfs-resizer", text[0], text[1], t->ram_path ? t->ram_path : detached, text[2],
-              t->ssd_path ? t->ssd_path : "", text[3], text[4], text[5], (char *)NULL);
+        execl(program, "dealfs-resizer", text[0], text[1], t->ram.folder.path ? t->ram.folder.path : detached, text[2],
+              t->ssd.folder.path ? t->ssd.folder.path : "", text[3], text[4], text[5], (char *)NULL);
         error = -errno;
     }
     dprintf(STDOUT_FILENO, "e start %s: %s\n", program, strerror(-error));
@@ -84,32 +89,25 @@ static _Noreturn void become_resizer(const struct resize_run *r, const char *pro
 static int start_resizer(struct resize_run *r, int *from, struct str *why)
 {
     char program[PATH_MAX];
-    int ends[2];
     int error = handover_find_program("dealfs-resizer", program, sizeof program);
     if (error)
         return place_fail(why, "find", "dealfs-resizer", "neither beside dealfs nor in ../libexec/dealfs", error);
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return place_fail(why, "make", "a pipe", strerror(errno), -errno);
-    r->pid = fork();
+    r->pid = child_fork(from);
     if (r->pid == 0)
-        become_resizer(r, program, ends[1]);
-    close(ends[1]);
-    *from = ends[0];
-    return r->pid < 0 ? place_fail(why, "start", program, strerror(errno), -errno) : 0;
+        become_resizer(r, program, *from);
+    return r->pid < 0 ? place_error(why, "start", program, r->pid) : 0;
 }
 
 /* --- what it says --- */
 
 static void show_progress(struct resize_run *r, const char *line)
 {
-    char before[SIZE_TEXT], after[SIZE_TEXT];
     uint64_t from, to;
     if (sscanf(line, "p %u %u %" SCNu64 " %" SCNu64, &r->made, &r->all, &from, &to) != 4)
         return;
     if (r->start->options.courier)
         return; /* it shows it for all nodes */
-    snprintf(r->label, sizeof r->label, "resizing %s -> %s", size_format(from, before, sizeof before),
-             size_format(to, after, sizeof after));
+    snprintf(r->label, sizeof r->label, "resizing %s -> %s", size_text(from), size_text(to));
     progress_show(&r->progress, &(struct progress_now){.files = r->made, .files_total = r->all});
 }
 
@@ -169,7 +167,7 @@ static int judge_end(int status, struct str *why)
 static int run_resizer(struct resize_run *r, struct str *why)
 {
     CLEANUP_CLOSE int notes = r->notes = memfd_create("dealfs-resizer", MFD_CLOEXEC);
-    int from, status = 0, error = notes < 0 ? place_fail(why, "share", "memory", strerror(errno), -errno) : 0;
+    int from, status = 0, error = notes < 0 ? place_error(why, "share", "memory", -errno) : 0;
     progress_begin(&r->progress, r->label, stderr);
     r->began = clock_now();
     for (int starts = 0; !error && starts < STARTS_MOST; starts++) {
@@ -191,11 +189,10 @@ static int run_resizer(struct resize_run *r, struct str *why)
 
 /* --- what has come of it --- */
 
-static int open_resized(struct start *s, struct str *why)
+static int open_resized(struct start *s)
 {
     CLEANUP_CLOSE int from = openat(s->state_fd, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     uint64_t length = derived_length(s->catalog);
-    (void)why;
     int error = from < 0 ? -errno : copy_make(s->state_fd, length, &s->resized);
     return error ? error : copy_fill_derived(s->resized, from, length);
 }
@@ -216,7 +213,6 @@ static int install_derived(struct start *s, const struct derived *d)
 
 static void say_resized(const struct resize_run *r, const struct derived *d)
 {
-    char made[COUNT_TEXT], before[SIZE_TEXT], after[SIZE_TEXT], fresh[COUNT_TEXT];
     uint64_t files = 0, from = 0, to = 0, passed = 0, unknown = 0;
     double seconds = (double)(clock_now() - r->began) / 1e9;
     for (uint32_t file = 0; file < d->files; file++) {
@@ -228,12 +224,10 @@ static void say_resized(const struct resize_run *r, const struct derived *d)
         passed += record->outcome > DERIVED_MADE;
         unknown += record->outcome == DERIVED_UNKNOWN;
     }
-    count_format(files, made, sizeof made);
-    size_format(from, before, sizeof before);
-    size_format(to, after, sizeof after);
+    const char *made = count_text(files), *before = size_text(from), *after = size_text(to);
     if (r->all > 0)
         command_note(r->start->to, "%s images are resized to %u pixels, %s -> %s; %s files were new, %.0f/s", made,
-                     d->terms.side, before, after, count_format(r->made, fresh, sizeof fresh),
+                     d->terms.side, before, after, count_text(r->made),
                      (double)r->made / (seconds > 0.001 ? seconds : 0.001));
     else
         command_note(
@@ -251,11 +245,11 @@ static int take_resized(struct resize_run *r, struct str *why)
 {
     struct start *s = r->start;
     struct derived *d;
-    int error = open_resized(s, why);
+    int error = open_resized(s);
     if (!error)
         error = derived_open(s->resized, &d);
     if (error)
-        return place_fail(why, "read the list of resized images in", s->config.state, strerror(-error), error);
+        return place_error(why, "read the list of resized images in", s->config.state, error);
     if (d->terms.side != (uint32_t)s->options.resize || d->terms.quality != (uint32_t)options_quality(&s->options) ||
         memcmp(catalog_versions(d->original), catalog_versions(s->catalog), sizeof(struct digest)) != 0)
         error = place_fail(why, "the list of resized images in", s->config.state,
@@ -265,9 +259,7 @@ static int take_resized(struct resize_run *r, struct str *why)
     if (!error && (!s->options.local || s->options.node == 0))
         say_resized(r, d);
     derived_close(d);
-    return error && why->length == 0
-               ? place_fail(why, "install the catalog in", s->config.state, strerror(-error), error)
-               : error;
+    return why->length ? error : place_error(why, "install the catalog in", s->config.state, error);
 }
 
 int resize_source(struct start *s, struct str *why)
@@ -279,6 +271,6 @@ int resize_source(struct start *s, struct str *why)
         return copy_make(s->state_fd, 0, &s->resized);
     int error = s->resized_given ? 0 : run_resizer(&r, why);
     if (faccessat(s->state_fd, "resized", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        s->state_made = s->tiers.ssd_made = false; /* what was made is worth keeping in any case */
+        s->state_made = s->tiers.ssd.folder.made = false; /* what was made is worth keeping in any case */
     return error ? error : take_resized(&r, why);
 }

@@ -8,6 +8,7 @@
 #include "cli/base/guard.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
+#include "cli/base/way.h"
 #include "fs/attach/mounter.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -35,53 +36,24 @@ static char *plain_place(const struct start *s, const char *given)
 
 /* --- the SSD directory --- */
 
-/* Can only root change or replace each directory of the path? Checked from the top, so that it stays true. Other users
- * may have their own files in it (/tmp). */
-static bool is_roots_alone(const char *directory)
-{
-    CLEANUP_FREE char *path = strdup(directory);
-    struct stat st;
-    for (char *end = path; end;) {
-        end = strchr(end + 1, '/');
-        if (end)
-            *end = '\0';
-        if (lstat(path, &st) < 0 || st.st_uid != 0 || !S_ISDIR(st.st_mode) ||
-            ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
-            return false;
-        if (end)
-            *end = '/';
-    }
-    return path;
-}
-
-/* Escapes a path for the value of an option, in which %r and the like are expanded. */
-static char *double_percents(const char *path)
-{
-    CLEANUP_STR struct str text = STR_INIT;
-    for (; *path; path++) {
-        str_adds(&text, *path == '%' ? "%" : "");
-        str_add(&text, path, 1);
-    }
-    return text.failed ? NULL : str_steal(&text);
-}
-
 /* If only root can change the directory, and USER may not write to it, USER gets a folder in it: dealfs-USER. */
 static int make_ssd_place(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *directory = s->options.ssd ? plain_place(s, s->options.ssd) : NULL;
-    CLEANUP_STR struct str own = STR_INIT;
+    CLEANUP_STR struct str own = STR_INIT, value = STR_INIT;
     struct stat st;
-    if (!directory || !is_roots_alone(directory) || lstat(directory, &st) < 0 || (st.st_mode & S_IWOTH))
+    if (!directory || !way_is_roots_alone(directory) || lstat(directory, &st) < 0 || (st.st_mode & S_IWOTH))
         return 0;
     str_addf(&own, "%s/dealfs-%s", strcmp(directory, "/") == 0 ? "" : directory, s->owner.name);
     if (own.failed)
         return -ENOMEM;
     bool made = mkdir(own.data, 0700) == 0;
     if (!made && errno != EEXIST)
-        return place_fail(why, "make", own.data, strerror(errno), -errno);
+        return place_error(why, "make", own.data, -errno);
     if (made && lchown(own.data, s->owner.uid, s->owner.gid) < 0)
-        return place_fail(why, "give away", own.data, strerror(errno), -errno);
-    return str_keep(&s->options.ssd, double_percents(own.data));
+        return place_error(why, "give away", own.data, -errno);
+    place_escape(own.data, false, &value);
+    return str_keep(&s->options.ssd, str_steal(&value));
 }
 
 /* --- the mounter --- */
@@ -130,7 +102,7 @@ static int start_mounter(struct start *s, const char *mountpoint, const char *co
     if (handover_find_program("dealfs-mounter", program, sizeof program))
         return place_fail(why, "find", "dealfs-mounter", "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return place_fail(why, "make", "a pair of sockets", strerror(errno), -errno);
+        return place_error(why, "make", "a pair of sockets", -errno);
     pid_t child = fork();
     if (child == 0)
         become_mounter(s, program, mountpoint, control, ends[1]);
@@ -138,7 +110,7 @@ static int start_mounter(struct start *s, const char *mountpoint, const char *co
     close(ends[1]);
     s->mounter = ends[0];
     if (error)
-        return place_fail(why, "start", program, strerror(-error), error);
+        return place_error(why, "start", program, error);
     return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
 }
 
@@ -146,7 +118,7 @@ static int take_mounter(struct start *s, struct str *why)
 {
     s->mounter = fcntl(s->options.mounter_fd, F_DUPFD_CLOEXEC, 3);
     if (s->mounter < 0)
-        return place_fail(why, "option", "mounter_fd", strerror(errno), -errno);
+        return place_error(why, "option", "mounter_fd", -errno);
     close(s->options.mounter_fd);
     return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
 }
@@ -156,13 +128,13 @@ static int take_mounter(struct start *s, struct str *why)
 static int check_offer(struct start *s, const struct mounter_offer *offer, struct str *why)
 {
     CLEANUP_FREE char *mountpoint = plain_place(s, s->mountpoint);
-    CLEANUP_STR struct str reason = STR_INIT;
     if (!mountpoint)
         return -ENOMEM;
     if (strcmp(mountpoint, offer->mountpoint) != 0) {
-        str_adds(&reason, "dealfs-mounter mounts only on ");
-        str_add_printable(&reason, offer->mountpoint, strlen(offer->mountpoint));
-        return place_fail(why, "mountpoint", mountpoint, reason.failed ? "" : reason.data, -EPERM);
+        place_name(why, "mountpoint", mountpoint);
+        str_adds(why, "dealfs-mounter mounts only on ");
+        str_add_printable(why, offer->mountpoint, strlen(offer->mountpoint));
+        return -EPERM;
     }
     if (s->options.allow_other && !offer->allow_other)
         return str_fail(why, -EPERM, "option allow_other: dealfs-mounter was started without it");
@@ -202,12 +174,12 @@ static int start_turn(struct start *s, struct str *why)
     pthread_t thread;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return place_fail(why, "make", "a pipe", strerror(errno), -errno);
+        return place_error(why, "make", "a pipe", -errno);
     turn.end = ends[0];
     s->turn = ends[1];
     turn.mounter = fcntl(s->mounter, F_DUPFD_CLOEXEC, 3);
     int error = turn.mounter < 0 ? -errno : thread_create(&thread, "mounter", keep_turn, NULL);
-    return error ? place_fail(why, "start", "a thread", strerror(-error), error) : -pthread_detach(thread);
+    return error ? place_error(why, "start", "a thread", error) : -pthread_detach(thread);
 }
 
 static int connect_mounter(struct start *s, struct str *why)

@@ -36,12 +36,11 @@ static int survey_source(struct start *s, struct str *why)
         .source = s->config.source,
         .path = path,
         .source_fd = s->source_fd,
-        .rescan = s->options.rescan,
-        .kept = s->options.ssd,
-        .ignore_ctime = s->options.identity_mtime,
-        .threads = s->options.source_threads,
-        .looked = s->options.looked,
-        .stop = &interrupted,
+        .scan = {.threads = s->options.source_threads,
+                 .rescan = s->options.rescan,
+                 .looked = s->options.looked,
+                 .kept = s->options.ssd,
+                 .ignore_ctime = s->options.identity_mtime},
         .to = s->to,
     };
     if (!path)
@@ -57,11 +56,10 @@ static int step_scan(struct start *s, struct str *why)
 }
 
 /* From here on the mount uses its own copy: files in the state directory may change or disappear. */
-static int copy_catalog(struct start *s, struct str *why)
+static int copy_catalog(struct start *s)
 {
     CLEANUP_CLOSE int from = -1;
     uint64_t bytes = s->catalog ? catalog_memory(s->catalog) : 0;
-    (void)why;
     int error = copy_make(s->state_fd, bytes, &s->copy);
     if (error || !s->catalog)
         return error; /* the first world brings it */
@@ -76,10 +74,8 @@ static int copy_catalog(struct start *s, struct str *why)
 
 static int step_copy(struct start *s, struct str *why)
 {
-    int error = copy_catalog(s, why);
-    if (!error || why->length > 0)
-        return error;
-    return place_fail(why, "copy the catalog in", s->config.state, strerror(-error), error);
+    int error = copy_catalog(s);
+    return place_error(why, "copy the catalog in", s->config.state, error);
 }
 
 /* --- tiers --- */
@@ -103,12 +99,12 @@ static int step_tiers(struct start *s, struct str *why)
     if (error)
         return error;
     say_lines(s, &s->tiers.warning);
-    c->ram_bytes = s->tiers.ram_bytes;
-    c->ssd_bytes = s->tiers.ssd_bytes;
-    if (s->tiers.ram_path)
-        error = str_keep(&c->ram_path, strdup(s->tiers.ram_path));
-    if (!error && s->tiers.ssd_path)
-        error = str_keep(&c->ssd_path, strdup(s->tiers.ssd_path));
+    c->ram_bytes = s->tiers.ram.bytes;
+    c->ssd_bytes = s->tiers.ssd.bytes;
+    if (s->tiers.ram.folder.path)
+        error = str_keep(&c->ram_path, strdup(s->tiers.ram.folder.path));
+    if (!error && s->tiers.ssd.folder.path)
+        error = str_keep(&c->ssd_path, strdup(s->tiers.ssd.folder.path));
     return error;
 }
 
@@ -161,7 +157,7 @@ static int fill_config(struct start *s)
     c->sampler_ranks = o->sampler && c->feed > 0 ? o->ranks : 0;
     c->sampler_batch = o->batch;
     c->sampler_seed = o->seed;
-    c->sampler_drop = o->drop;
+    c->sampler_drop = o->tail == SAMPLER_DROP;
     if (o->under && str_keep(&c->sampler_under, strdup(o->under)))
         return -ENOMEM;
     c->exchange = o->exchange;
@@ -182,12 +178,6 @@ static int fill_config(struct start *s)
     return o->metrics_file ? str_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
 }
 
-static int write_config_file(struct start *s, struct str *why)
-{
-    int error = config_write(&s->config);
-    return error ? place_fail(why, "write the configuration in", s->config.state, strerror(-error), error) : 0;
-}
-
 /* For the mount's processes, for root's commands (through the mounter), and as a file for people. */
 static int write_config(struct start *s, struct str *why)
 {
@@ -195,10 +185,10 @@ static int write_config(struct start *s, struct str *why)
     struct mounter_reply reply;
     int error = config_seal(&s->config, &s->config_fd);
     if (error)
-        return place_fail(why, "seal the configuration of", s->config.mountpoint, strerror(-error), error);
+        return place_error(why, "seal the configuration of", s->config.mountpoint, error);
     if (s->mounter >= 0)
         error = mounter_ask(s->mounter, &request, s->config_fd, &reply, NULL, why);
-    return error ? error : write_config_file(s, why);
+    return error ? error : place_error(why, "write the configuration in", s->config.state, config_write(&s->config));
 }
 
 static int make_life(struct start *s)
@@ -268,14 +258,13 @@ static int step_keeper(struct start *s, struct str *why)
     launch.fd[FD_STATE] = s->state_fd;
     launch.fd[FD_LOCK] = s->lock;
     launch.fd[FD_LIFE] = s->life_theirs;
-    launch.fd[FD_RAM] = s->tiers.ram_fd;
-    launch.fd[FD_SSD] = s->tiers.ssd_fd;
+    launch.fd[FD_RAM] = s->tiers.ram.folder.lock;
+    launch.fd[FD_SSD] = s->tiers.ssd.folder.lock;
     launch.fd[FD_SOURCE] = s->source_fd;
     launch.fd[FD_LOG] = s->log;
     launch.fd[FD_MOUNTER] = s->mounter;
     launch.state = s->config.state;
     launch.may_mount = s->namespaced;
-    launch.stop = &interrupted;
     error = launch_keeper(&launch, &s->keeper, why);
     if (error)
         add_logged_error(s, why);
@@ -284,12 +273,11 @@ static int step_keeper(struct start *s, struct str *why)
 
 /* --- finish --- */
 
-static void say_tier(struct str *line, const char *name, uint64_t bytes, const struct str *reason)
+static void say_tier(struct str *line, const char *name, const struct tier_made *tier)
 {
-    char size[SIZE_TEXT];
-    str_addf(line, ", %s %s", name, bytes ? size_format(bytes, size, sizeof size) : "none");
-    if (bytes && reason->length)
-        str_addf(line, " (%s)", reason->data);
+    str_addf(line, ", %s %s", name, tier->bytes ? size_text(tier->bytes) : "none");
+    if (tier->bytes && tier->reason.length)
+        str_addf(line, " (%s)", tier->reason.data);
 }
 
 static void say_mounted(const struct start *s)
@@ -302,8 +290,8 @@ static void say_mounted(const struct start *s)
         str_addf(&line, ": node %u", s->options.node);
     else
         str_adds(&line, s->options.wait_join ? ": waits for its first `dealfs join`" : ": 1 node");
-    say_tier(&line, "RAM", s->config.ram_bytes, &s->tiers.ram_reason);
-    say_tier(&line, "SSD", s->config.ssd_bytes, &s->tiers.ssd_reason);
+    say_tier(&line, "RAM", &s->tiers.ram);
+    say_tier(&line, "SSD", &s->tiers.ssd);
     if (s->tiers.fits < 100 && s->config.ram_bytes + s->config.ssd_bytes > 0)
         str_addf(&line, "; about %u %% of the dataset fits", s->tiers.fits);
     if (!line.failed)
@@ -339,19 +327,20 @@ static void take_back(struct start *s)
     remove_made(s);
 }
 
-/* For tests: DEALFS_START_FAULT=N kills the command after its Nth step. */
-static void die_after(size_t step)
+/* For tests: DEALFS_START_FAULT=N kills the command after its Nth step, -N stops it there. */
+static void fail_after(long step)
 {
     const char *fault = getenv("DEALFS_START_FAULT");
-    if (fault && strtoul(fault, NULL, 10) == step)
-        raise(SIGKILL);
+    if (fault && labs(strtol(fault, NULL, 10)) == step)
+        raise(*fault == '-' ? SIGSTOP : SIGKILL);
 }
 
 void start_init(struct start *s)
 {
     *s = (struct start){.to = stdout};
     options_init(&s->options);
-    s->slot = s->tiers.ram_fd = s->tiers.ssd_fd = s->life = s->lock = s->log = s->state_fd = s->source_fd = -1;
+    s->slot = s->tiers.ram.folder.lock = s->tiers.ssd.folder.lock = s->life = s->lock = s->log = s->state_fd =
+        s->source_fd = -1;
     s->config_fd = s->copy = s->resized = s->life_theirs = s->mounter = s->turn = -1;
     s->data = s->control = (struct attach_mount){.device = -1, .root = -1};
 }
@@ -375,14 +364,12 @@ int start_look(struct start *s, struct str *why)
 
 int start_mount(struct start *s, struct str *why)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     static int (*const steps[])(struct start *, struct str *) = {
         prepare_check, split_begin,   split_become, prepare_places, prepare_state, step_scan,   step_copy,
         step_tiers,    resize_source, step_digest,  mounts_put_up,  step_keeper,   step_finish,
     };
     int error = 0;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        interrupt_catch(ends[i]);
+    interrupt_catch(SIGINT, SIGTERM, SIGHUP);
     signal(SIGPIPE, ignore_pipe);
     for (size_t i = 0; !error && i < sizeof steps / sizeof steps[0]; i++) {
         if (steps[i] == mounts_put_up)
@@ -390,7 +377,7 @@ int start_mount(struct start *s, struct str *why)
         if (!error)
             error = steps[i](s, why);
         if (!error)
-            die_after(i + 1);
+            fail_after((long)i + 1);
         if (!error && interrupted)
             error = str_fail(why, -EINTR, "interrupted");
     }

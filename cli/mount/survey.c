@@ -2,6 +2,7 @@
 #include "cli/mount/survey.h"
 
 #include "cli/base/command.h"
+#include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -12,17 +13,12 @@
 
 enum { LOOKS = 64 }; /* concurrent: with a slow source each takes a millisecond, mostly waiting */
 
-struct survey_show {
-    const volatile sig_atomic_t *stop;
-    struct progress_bar progress;
-};
-
 static int show_progress(void *user, const struct scan_progress *now)
 {
-    struct survey_show *show = user;
-    if (show->progress.terminal) /* a log gets only the summary */
-        progress_show(&show->progress, &(struct progress_now){.files = now->files});
-    return show->stop && *show->stop;
+    struct progress_bar *progress = user;
+    if (progress->terminal) /* a log gets only the summary */
+        progress_show(progress, &(struct progress_now){.files = now->files});
+    return interrupted;
 }
 
 static const char *plural(uint64_t n, const char *one, const char *many)
@@ -32,36 +28,33 @@ static const char *plural(uint64_t n, const char *one, const char *many)
 
 static void say_found(const struct survey *s, const struct catalog *c, const struct scan_progress *result)
 {
-    char files[COUNT_TEXT], directories[COUNT_TEXT], bytes[SIZE_TEXT], age[SIZE_TEXT];
     CLEANUP_STR struct str line = STR_INIT;
     uint64_t all = catalog_directories(c), now = clock_realtime(), then = catalog_scanned(c);
     str_add_printable(&line, s->source, strlen(s->source));
-    str_addf(&line, ": %s %s, %s in %s %s", count_format(catalog_files(c), files, sizeof files),
-             plural(catalog_files(c), "file", "files"), size_format(catalog_bytes(c), bytes, sizeof bytes),
-             count_format(all, directories, sizeof directories), plural(all, "directory", "directories"));
-    if (s->rescan == RESCAN_NEVER && result->reused >= all)
-        str_addf(&line, ", as of %s ago", duration_format(now > then ? now - then : 0, age, sizeof age));
+    str_addf(&line, ": %s %s, %s in %s %s", count_text(catalog_files(c)), plural(catalog_files(c), "file", "files"),
+             size_text(catalog_bytes(c)), count_text(all), plural(all, "directory", "directories"));
+    if (s->scan.rescan == RESCAN_NEVER && result->reused >= all)
+        str_addf(&line, ", as of %s ago", duration_text(now > then ? now - then : 0));
     else if (result->reused >= all && result->rewritten == 0)
         str_adds(&line, "; nothing has changed there since the last mount");
     else if (result->reused > 0)
-        str_addf(&line, "; %s of them unchanged", count_format(result->reused, directories, sizeof directories));
+        str_addf(&line, "; %s of them unchanged", count_text(result->reused));
     if (result->shared > 0)
-        str_addf(&line, "; other nodes looked at %s of the files", count_format(result->shared, files, sizeof files));
+        str_addf(&line, "; other nodes looked at %s of the files", count_text(result->shared));
     if (result->rewritten > 0)
-        str_addf(&line, "; %s %s since the last mount", count_format(result->rewritten, files, sizeof files),
+        str_addf(&line, "; %s %s since the last mount", count_text(result->rewritten),
                  plural(result->rewritten, "file was rewritten", "files were rewritten"));
     if (!line.failed)
         command_note(s->to, "%s", line.data);
-    if (s->rescan == RESCAN_NAMES && result->reused > 0)
+    if (s->scan.rescan == RESCAN_NAMES && result->reused > 0)
         command_note(s->to,
                      "rescan=names: files were not checked: if one was rewritten in place, its old bytes are served");
 }
 
 static void note_count(FILE *to, uint64_t n, const char *one, const char *many)
 {
-    char number[COUNT_TEXT];
     if (n > 0)
-        command_note(to, "%s %s", count_format(n, number, sizeof number), plural(n, one, many));
+        command_note(to, "%s %s", count_text(n), plural(n, one, many));
 }
 
 static uint64_t count_unkept(const struct catalog *c)
@@ -92,29 +85,27 @@ static void say_notes(FILE *to, const struct catalog *c)
 
 static struct scan_options options_of(const struct survey *s)
 {
-    return (struct scan_options){.threads = s->threads > LOOKS ? s->threads : LOOKS,
-                                 .rescan = s->rescan,
-                                 .looked = s->looked,
-                                 .kept = s->kept,
-                                 .ignore_ctime = s->ignore_ctime};
+    struct scan_options options = s->scan;
+    options.threads = options.threads > LOOKS ? options.threads : LOOKS;
+    return options;
 }
 
 int survey_part(const struct survey *s, struct scan_part part)
 {
     struct scan_options options = options_of(s);
-    return scan_portion(s->source_fd, s->path, &options, part, s->looked);
+    return scan_portion(s->source_fd, s->path, &options, part, s->scan.looked);
 }
 
 int survey_run(const struct survey *s, struct catalog **catalog, struct str *why)
 {
-    struct survey_show show = {.stop = s->stop};
+    struct progress_bar progress;
     struct scan_options options = options_of(s);
     options.progress = show_progress;
-    options.user = &show;
+    options.user = &progress;
     struct scan_progress result = {0};
-    progress_begin(&show.progress, "scanning", stderr);
+    progress_begin(&progress, "scanning", stderr);
     int error = scan_source(s->source_fd, s->path, &options, catalog, why, &result);
-    progress_end(&show.progress);
+    progress_end(&progress);
     if (error == -ECANCELED) {
         str_clear(why);
         str_adds(why, "interrupted");

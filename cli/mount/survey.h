@@ -5,22 +5,16 @@
 #include "fs/base/str.h"
 #include "fs/catalog/scanner.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 struct survey {
     const char *source, *path; /* path: of the catalog file */
     int source_fd;
-    enum rescan rescan;
-    bool kept; /* an SSD may have cached bytes */
-    bool ignore_ctime;
-    int threads;                       /* maximum concurrent reads of the source */
-    int looked;                        /* descriptor with the results of other nodes; 0: none */
-    const volatile sig_atomic_t *stop; /* becomes nonzero: -ECANCELED */
-    FILE *to;                          /* for the summary and notes, after success */
+    struct scan_options scan; /* `threads`: maximum concurrent reads of the source. Without `progress` */
+    FILE *to;                 /* for the summary and notes, after success */
 };
 
-/* The caller closes the catalog. */
+/* The caller closes the catalog. -ECANCELED: a signal was caught (interrupt.h). */
 int survey_run(const struct survey *survey, struct catalog **catalog, struct str *why);
 
 /* Looks at a part of the files, for the node of the world that scans. 0 or -errno. */

@@ -48,7 +48,7 @@ static int room_look(const char *folder, struct tier_room *room, struct str *why
 {
     struct statvfs fs;
     if (statvfs(folder, &fs) < 0)
-        return place_fail(why, "look for room in", folder, strerror(errno), -errno);
+        return place_error(why, "look for room in", folder, -errno);
     room->free = (uint64_t)fs.f_bavail * fs.f_frsize + dir_bytes(AT_FDCWD, folder);
     room->whole = (uint64_t)fs.f_blocks * fs.f_frsize;
     return 0;
@@ -87,8 +87,7 @@ static int parse_size(const char *name, const char *text, uint64_t whole, uint64
 
 static void say_share(const struct memory *m, unsigned mounts, struct str *reason)
 {
-    char size[SIZE_TEXT];
-    str_addf(reason, "a quarter of the %s %s", size_format(m->available, size, sizeof size),
+    str_addf(reason, "a quarter of the %s %s", size_text(m->available),
              m->by_group ? "that the control group leaves" : "available");
     if (mounts > 1)
         str_addf(reason, ", shared by %u mounts", mounts);
@@ -97,29 +96,26 @@ static void say_share(const struct memory *m, unsigned mounts, struct str *reaso
 static int ram_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     uint64_t need = tiers_need(w->files, w->bytes);
-    char asked[SIZE_TEXT], available[SIZE_TEXT];
     struct memory m;
     int error = memory_look("", &m);
     if (error)
-        return place_fail(why, "read", "/proc/meminfo", strerror(-error), error);
+        return place_error(why, "read", "/proc/meminfo", error);
     if (!w->options->ram) {
         unsigned mounts = keepers_count(&m) + 1;
         if (mounts < w->beside)
             mounts = w->beside;
-        t->ram_bytes = memory_share(&m, mounts, need);
-        if (t->ram_bytes == need)
-            str_adds(&t->ram_reason, "room for all of the dataset");
+        t->ram.bytes = memory_share(&m, mounts, need);
+        if (t->ram.bytes == need)
+            str_adds(&t->ram.reason, "room for all of the dataset");
         else
-            say_share(&m, mounts, &t->ram_reason);
+            say_share(&m, mounts, &t->ram.reason);
         return 0;
     }
-    error = parse_size("ram", w->options->ram, m.total, &t->ram_bytes, why);
-    bool beyond = t->ram_bytes > m.total;
-    if (!error && (beyond || (t->ram_bytes > m.available && need > m.available)))
-        str_addf(&t->warning, "ram=%s is more than the %s of memory %s\n",
-                 size_format(t->ram_bytes, asked, sizeof asked),
-                 size_format(beyond ? m.total : m.available, available, sizeof available),
-                 beyond ? "that this machine or job has" : "available");
+    error = parse_size("ram", w->options->ram, m.total, &t->ram.bytes, why);
+    bool beyond = t->ram.bytes > m.total;
+    if (!error && (beyond || (t->ram.bytes > m.available && need > m.available)))
+        str_addf(&t->warning, "ram=%s is more than the %s of memory %s\n", size_text(t->ram.bytes),
+                 size_text(beyond ? m.total : m.available), beyond ? "that this machine or job has" : "available");
     return error;
 }
 
@@ -141,29 +137,22 @@ uint64_t tiers_tmpfs_most(const struct mount_options *options)
 
 static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
-    char asked[SIZE_TEXT], free[SIZE_TEXT];
-    struct folder_claim claim;
     struct tier_room room;
-    int error = claim_folder(w, "RAM tier's folder", shm, &claim, why);
+    int error = claim_folder(w, "RAM tier's folder", shm, &t->ram.folder, why);
+    if (!error)
+        error = room_look(t->ram.folder.path, &room, why);
     if (error)
         return error;
-    t->ram_path = claim.path;
-    t->ram_fd = claim.lock;
-    t->ram_made = claim.made;
-    error = room_look(t->ram_path, &room, why);
-    if (error)
-        return error;
-    size_format(room.free, free, sizeof free);
-    if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free)
+    if (w->options->ram && t->ram.bytes + t->ram.bytes / 8 > room.free)
         return str_fail(
             why, -ENOSPC,
             "option ram=%s: %s has room for only %s, and this user may not mount a tmpfs: use a smaller ram=, or "
             "`dealfs run`",
-            size_format(t->ram_bytes, asked, sizeof asked), shm, free);
-    if (t->ram_bytes > room.free / 2 && !w->options->ram) {
-        t->ram_bytes = room.free / 2;
-        str_clear(&t->ram_reason);
-        str_addf(&t->ram_reason, "half of the %s free in %s", free, shm);
+            size_text(t->ram.bytes), shm, size_text(room.free));
+    if (t->ram.bytes > room.free / 2 && !w->options->ram) {
+        t->ram.bytes = room.free / 2;
+        str_clear(&t->ram.reason);
+        str_addf(&t->ram.reason, "half of the %s free in %s", size_text(room.free), shm);
     }
     return 0;
 }
@@ -185,24 +174,12 @@ static bool private_ram(const struct tiers_wish *w, uint64_t bytes, int *fd)
 static int make_ram(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     int error = ram_capacity(w, t, why);
-    if (error || t->ram_bytes == 0)
+    if (error || t->ram.bytes == 0)
         return error;
-    return private_ram(w, with_overhead(t->ram_bytes), &t->ram_fd) ? 0 : ram_in_shm(w, t, why);
+    return private_ram(w, with_overhead(t->ram.bytes), &t->ram.folder.lock) ? 0 : ram_in_shm(w, t, why);
 }
 
 /* --- SSD --- */
-
-static int ssd_folder(const struct tiers_wish *w, const char *directory, struct tiers *t, struct str *why)
-{
-    struct folder_claim claim;
-    int error = claim_folder(w, "SSD tier's folder", directory, &claim, why);
-    if (error)
-        return error;
-    t->ssd_path = claim.path;
-    t->ssd_fd = claim.lock;
-    t->ssd_made = claim.made;
-    return 0;
-}
 
 /* The tier's overhead (shard_overhead): segments that are not stored yet, 4 to 64 MiB each, and RocksDB's own files. */
 static uint64_t ssd_share(uint64_t free)
@@ -215,26 +192,25 @@ static uint64_t ssd_share(uint64_t free)
 static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     uint64_t need = tiers_need(w->files, w->bytes);
-    char asked[SIZE_TEXT], free[SIZE_TEXT];
     struct tier_room room;
-    int error = room_look(t->ssd_path, &room, why);
+    int error = room_look(t->ssd.folder.path, &room, why);
     if (error)
         return error;
     if (!w->options->ssd_size) {
-        t->ssd_bytes = least_of(ssd_share(room.free), need);
-        size_format(room.free, free, sizeof free);
-        if (t->ssd_bytes == need)
-            str_adds(&t->ssd_reason, "room for all of the dataset");
-        else if (t->ssd_bytes == room.free / 100 * SSD_PERCENT)
-            str_addf(&t->ssd_reason, "%d %% of the %s free", SSD_PERCENT, free);
+        t->ssd.bytes = least_of(ssd_share(room.free), need);
+        if (t->ssd.bytes == need)
+            str_adds(&t->ssd.reason, "room for all of the dataset");
+        else if (t->ssd.bytes == room.free / 100 * SSD_PERCENT)
+            str_addf(&t->ssd.reason, "%d %% of the %s free", SSD_PERCENT, size_text(room.free));
         else
-            str_addf(&t->ssd_reason, "of the %s free, minus the space of segments that are being filled", free);
+            str_addf(&t->ssd.reason, "of the %s free, minus the space of segments that are being filled",
+                     size_text(room.free));
         return 0;
     }
-    error = parse_size("ssd_size", w->options->ssd_size, room.whole, &t->ssd_bytes, why);
-    if (!error && t->ssd_bytes > room.free && need > room.free)
-        str_addf(&t->warning, "ssd_size=%s is more than the %s free there\n",
-                 size_format(t->ssd_bytes, asked, sizeof asked), size_format(room.free, free, sizeof free));
+    error = parse_size("ssd_size", w->options->ssd_size, room.whole, &t->ssd.bytes, why);
+    if (!error && t->ssd.bytes > room.free && need > room.free)
+        str_addf(&t->warning, "ssd_size=%s is more than the %s free there\n", size_text(t->ssd.bytes),
+                 size_text(room.free));
     return error;
 }
 
@@ -248,7 +224,7 @@ static int find_ssd(const struct mount_options *o, char **real, struct str *why)
         return 0;
     free(*real);
     *real = NULL;
-    return place_fail(why, "SSD directory", path ? path : o->ssd, strerror(-error), error);
+    return place_error(why, "SSD directory", path ? path : o->ssd, error);
 }
 
 int tiers_check(const struct mount_options *options, struct str *why)
@@ -267,7 +243,7 @@ static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why
         return 0;
     int error = find_ssd(w->options, &real, why);
     if (!error)
-        error = ssd_folder(w, real, t, why);
+        error = claim_folder(w, "SSD tier's folder", real, &t->ssd.folder, why);
     return error ? error : ssd_capacity(w, t, why);
 }
 
@@ -275,13 +251,13 @@ static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why
 
 int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *why)
 {
-    *tiers = (struct tiers){.ram_fd = -1, .ssd_fd = -1};
+    *tiers = (struct tiers){.ram.folder.lock = -1, .ssd.folder.lock = -1};
     int error = make_ram(wish, tiers, why);
     if (!error)
         error = make_ssd(wish, tiers, why);
     if (error)
         return error;
-    uint64_t room = tiers->ram_bytes + tiers->ssd_bytes, need = tiers_need(wish->files, wish->bytes) - SLACK;
+    uint64_t room = tiers->ram.bytes + tiers->ssd.bytes, need = tiers_need(wish->files, wish->bytes) - SLACK;
     tiers->fits = wish->bytes == TIERS_ANY || room >= need ? 100 : (unsigned)(100 * (double)room / (double)need);
     if (room == 0)
         str_adds(&tiers->warning, "there is no tier: this node caches nothing. Give it ram=SIZE or ssd=DIR\n");
@@ -290,31 +266,31 @@ int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *w
 
 void tiers_let_go(struct tiers *t)
 {
-    if (t->ram_fd >= 0)
-        close(t->ram_fd);
-    if (t->ssd_fd >= 0)
-        close(t->ssd_fd);
-    t->ram_fd = t->ssd_fd = -1;
+    if (t->ram.folder.lock >= 0)
+        close(t->ram.folder.lock);
+    if (t->ssd.folder.lock >= 0)
+        close(t->ssd.folder.lock);
+    t->ram.folder.lock = t->ssd.folder.lock = -1;
 }
 
 void tiers_undo(struct tiers *t)
 {
     tiers_let_go(t);
-    if (t->ram_made)
-        folder_discard(t->ram_path, NULL);
-    if (t->ssd_made)
-        folder_discard(t->ssd_path, NULL);
-    t->ram_made = t->ssd_made = false;
+    if (t->ram.folder.made)
+        folder_discard(t->ram.folder.path, NULL);
+    if (t->ssd.folder.made)
+        folder_discard(t->ssd.folder.path, NULL);
+    t->ram.folder.made = t->ssd.folder.made = false;
 }
 
 void tiers_fini(struct tiers *t)
 {
     KEEP_ERRNO;
     tiers_let_go(t);
-    free(t->ram_path);
-    free(t->ssd_path);
-    str_fini(&t->ram_reason);
-    str_fini(&t->ssd_reason);
+    free(t->ram.folder.path);
+    free(t->ssd.folder.path);
+    str_fini(&t->ram.reason);
+    str_fini(&t->ssd.reason);
     str_fini(&t->warning);
-    *t = (struct tiers){.ram_fd = -1, .ssd_fd = -1};
+    *t = (struct tiers){.ram.folder.lock = -1, .ssd.folder.lock = -1};
 }

@@ -22,15 +22,16 @@ struct tiers_wish {
     unsigned beside;       /* mounts that start together on this host: they may have no keeper yet */
 };
 
+struct tier_made {
+    uint64_t bytes;             /* capacity; 0: no such tier */
+    struct folder_claim folder; /* path NULL: none. `lock` may also be the root of a tmpfs; or -1 */
+    struct str reason;          /* explains the size, for people; "": no explanation needed */
+};
+
 struct tiers {
-    uint64_t ram_bytes, ssd_bytes;     /* capacities; 0: no such tier */
-    int ram_fd;                        /* the root of a tmpfs, or the lock of a folder; or -1 */
-    int ssd_fd;                        /* the lock of its folder, or -1 */
-    char *ram_path, *ssd_path;         /* folders; NULL: none */
-    bool ram_made, ssd_made;           /* they did not exist before */
-    struct str ram_reason, ssd_reason; /* explains the size, for people; "": no explanation needed */
-    unsigned fits;                     /* percentage of the dataset that fits; 100 if unknown */
-    struct str warning;                /* lines of warnings, each with a newline */
+    struct tier_made ram, ssd;
+    unsigned fits;      /* percentage of the dataset that fits; 100 if unknown */
+    struct str warning; /* lines of warnings, each with a newline */
 };
 
 /* Does the user's SSD directory exist? */

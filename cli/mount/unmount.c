@@ -226,6 +226,8 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
         keepers_resume_feeder(&feeder);
     else if (paused)
         process_forget(&feeder);
+    if (!error && live->health == LIVE_HUNG) /* at once: another mount may get its number */
+        attach_abort(live->minor);
     if (!error)
         utab_forget(live->mountpoint);
     if (error == -EBUSY)
@@ -234,8 +236,6 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
         str_addf(why, "unmount %s: %s", live->mountpoint, error == -ETIMEDOUT ? "it hangs" : strerror(-error));
     if (error)
         return error;
-    if (live->health == LIVE_HUNG)
-        attach_abort(live->minor);
     /* another namespace may have a copy, and then waiting is useless */
     bool copied = live_wait_gone(live, INSIDE_SECONDS) && live->source &&
                   users_of_device(live->major, live->minor, live->source, &copies) > 0;

@@ -75,5 +75,6 @@ int config_parse(struct str *text, struct mount_config *config); /* changes the 
  * since another user may have written it. */
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config);
 void config_fini(struct mount_config *config);
+#define CLEANUP_CONFIG __attribute__((cleanup(config_fini)))
 
 #endif

@@ -4,7 +4,7 @@
  *
  *   SRC=/data TARGET=/mnt/data\040one ROOT=/ OPTS=x-dealfs
  *
- * Every user may read utab.lock, and so lock it. After WAIT_MS we stop waiting and leave the note unchanged, which
+ * Every user may read utab.lock, and so lock it. After WAIT_S we stop waiting and leave the note unchanged, which
  * matters only to a later umount(8). */
 #include "fs/attach/utab.h"
 
@@ -15,17 +15,14 @@
 #include "fs/base/process.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 
 extern char **environ;
 
-enum { UTAB_MOST = 16 << 20, WAIT_MS = 1000, AGAIN_MS = 10 };
+enum { UTAB_MOST = 16 << 20, WAIT_S = 1, AGAIN_MS = 10 };
 static const char utab[] = "/run/mount/utab", utab_lock[] = "/run/mount/utab.lock";
 
 static bool has_notes(void)
@@ -33,23 +30,10 @@ static bool has_notes(void)
     return geteuid() == 0 && access("/run/mount", W_OK) == 0;
 }
 
-/* mount(8) waits for the lock without limit. */
-static void await_mount(pid_t child)
-{
-    struct process p;
-    if (process_watch(child, &p) == 0) {
-        struct pollfd done = {.fd = p.pidfd, .events = POLLIN};
-        if (poll(&done, 1, WAIT_MS) == 0)
-            kill(child, SIGKILL);
-        process_forget(&p);
-    }
-    waitpid(child, NULL, 0);
-}
-
 static int lock_notes(void)
 {
     CLEANUP_CLOSE int lock = open(utab_lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-    uint64_t deadline = clock_now() + WAIT_MS * MILLISECOND;
+    uint64_t deadline = clock_now() + WAIT_S * SECOND;
     while (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK || clock_now() > deadline)
             return -1;
@@ -62,9 +46,10 @@ void utab_note(const char *source, const char *mountpoint)
 {
     char *argv[] = {"mount",    "-i", "-f",           "--no-canonicalize", "-t", "fuse.dealfs", "-o",
                     "x-dealfs", "--", (char *)source, (char *)mountpoint,  NULL};
+    int status;
     pid_t child;
     if (has_notes() && posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) == 0)
-        await_mount(child);
+        process_await_child(child, WAIT_S, &status); /* mount(8) waits for the lock without limit */
 }
 
 static bool is_note(const char *line, const char *mountpoint)

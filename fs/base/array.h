@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Grows the array to at least `wanted` items and at least twice its room. NULL: no memory, and the old array stays
  * valid. */
@@ -19,6 +20,21 @@ void *array_grown(void *array, size_t *room, size_t wanted, size_t item);
             (room) = (__typeof__(room))room_;                                                                          \
         }                                                                                                              \
         grown_ ? 0 : -ENOMEM;                                                                                          \
+    })
+
+/* How many of the numbers i from 0 to n - 1 fulfil the condition: it holds for the first of them, and for none after
+ * the first for which it does not hold. */
+#define bisect(i, n, condition)                                                                                        \
+    ({                                                                                                                 \
+        uint64_t low_ = 0, high_ = (n);                                                                                \
+        while (low_ < high_) {                                                                                         \
+            const uint64_t i = low_ + (high_ - low_) / 2;                                                              \
+            if (condition)                                                                                             \
+                low_ = i + 1;                                                                                          \
+            else                                                                                                       \
+                high_ = i;                                                                                             \
+        }                                                                                                              \
+        low_;                                                                                                          \
     })
 
 #endif

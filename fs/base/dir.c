@@ -154,6 +154,18 @@ int dir_remove_tree(int dir, const char *path)
     return w.error;
 }
 
+bool dir_has_mount(int dir, const char *path)
+{
+    struct statx st;
+    if (statx(dir, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0)
+        return st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+    if (errno != EACCES)
+        return false;
+    const char *slash = strrchr(path, '/');
+    CLEANUP_FREE char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    return parent && faccessat(dir, parent, X_OK, AT_EACCESS) == 0;
+}
+
 /* Size of an entry, without contacting a server that may hang: mounts are skipped. */
 static uint64_t entry_bytes(int dir, const char *name, bool *enter)
 {

@@ -185,6 +185,15 @@ int file_seal(int fd)
     return fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
 }
 
+int file_memory(const char *name, const void *bytes, size_t n)
+{
+    CLEANUP_CLOSE int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int error = fd < 0 ? -errno : file_write_all(fd, bytes, n);
+    if (!error)
+        error = file_seal(fd);
+    return error ? error : steal_fd(fd);
+}
+
 bool file_is_sealed(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);

@@ -26,6 +26,8 @@ int file_write_all(int fd, const void *bytes, size_t n); /* 0 or -errno; handles
 /* From the positions of both files to the end; -EFBIG: more than `most` bytes, of which about as many were written. */
 int file_copy(int from, int to, uint64_t most);
 int file_copy_atomic(int from, const char *path); /* like file_write_atomic; mode 0600 */
+/* A descriptor of sealed memory with these bytes, or -errno. */
+int file_memory(const char *name, const void *bytes, size_t n);
 /* Seals a memfd, so that nobody can change it. It must have been written by descriptor: a mapping would prevent
  * sealing. */
 int file_seal(int fd);
@@ -38,5 +40,7 @@ int dir_make(const char *path, mode_t mode); /* with its parents, of the same mo
 enum { DIR_DEEPEST = 64 };
 int dir_remove_tree(int dir, const char *path);
 uint64_t dir_bytes(int dir, const char *path); /* disk usage of such a tree */
+/* Is something mounted exactly there? Its server, which may hang, is not asked. */
+bool dir_has_mount(int dir, const char *path);
 
 #endif

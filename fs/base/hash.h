@@ -17,6 +17,14 @@ static inline bool digest_equal(const struct digest *a, const struct digest *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+/* A number that is as random as the digest. */
+static inline uint64_t digest_head(const struct digest *d)
+{
+    uint64_t head;
+    memcpy(&head, d->byte, sizeof head);
+    return head;
+}
+
 uint64_t hash_xxh64(const void *bytes, size_t n); /* XXH64, as RocksDB uses it */
 uint64_t hash64(const void *bytes, size_t n, uint64_t seed);
 struct digest hash128(const void *bytes, size_t n, uint64_t seed);

@@ -7,28 +7,55 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE_BYTES = 4096 };
+/* A line fits into a pipe as a whole, or not at all. */
+enum { LINE_BYTES = PIPE_BUF, MESSAGE_BYTES = LINE_BYTES - 256 };
 
 static const char *program; /* NULL: log_open was not called */
 static int log_fd = STDERR_FILENO, node = -1;
 static bool to_syslog;
+static bool may_block; /* log_fd is not a file: its reader may be stopped */
+static int unread;     /* number of lines that were left out for that, or written in part */
+static bool torn;      /* the last line was written in part */
+static int terminal = -1;
 
 static char areas[256]; /* "": none; else ",one,two," */
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
+/* The same terminal without blocking, because a part of a line may have room. Others share the mode of `fd`. */
+static int open_terminal(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = isatty(fd) == 1 ? open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    if (own < 0)
+        return fd;
+    if (terminal >= 0)
+        close(terminal);
+    return terminal = own;
+}
+
 void log_open(const char *name, int fd, bool with_syslog)
 {
-    __atomic_store_n(&log_fd, fd, __ATOMIC_RELAXED);
+    struct stat st;
+    bool blocks = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
+    __atomic_store_n(&may_block, blocks, __ATOMIC_RELAXED);
+    __atomic_store_n(&log_fd, blocks ? open_terminal(fd) : fd, __ATOMIC_RELAXED);
     __atomic_store_n(&program, name, __ATOMIC_RELEASE);
     if (with_syslog)
         openlog(name, LOG_PID | LOG_NDELAY, LOG_DAEMON);
@@ -104,10 +131,44 @@ static size_t copy_line(char *to, size_t n, const char *message)
     return used;
 }
 
+/* A terminal does not know RWF_NOWAIT. Other errors mean that nobody will ever read it. */
+static bool write_now(int fd, const char *line, size_t n)
+{
+    struct iovec part = {(char *)line, n};
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    if (pwritev2(fd, &part, 1, -1, RWF_NOWAIT) >= 0)
+        return true;
+    if (errno != EOPNOTSUPP)
+        return errno != EAGAIN;
+    if (poll(&room, 1, 0) <= 0)
+        return false;
+    bool whole = file_write_all(fd, line, n) != -EAGAIN;
+    __atomic_store_n(&torn, !whole, __ATOMIC_RELAXED);
+    return whole;
+}
+
+/* Never waits for a reader, because then readers of the mount would also wait. */
+static void write_line(const char *line, size_t n)
+{
+    int fd = __atomic_load_n(&log_fd, __ATOMIC_RELAXED);
+    char text[128];
+    if (!__atomic_load_n(&may_block, __ATOMIC_RELAXED)) {
+        file_write_all(fd, line, n);
+        return;
+    }
+    int before = __atomic_exchange_n(&unread, 0, __ATOMIC_RELAXED);
+    int length = snprintf(text, sizeof text, "%s%d lines were left out, because nobody read them\n",
+                          __atomic_load_n(&torn, __ATOMIC_RELAXED) ? " ...\n" : "", before);
+    if (before && !write_now(fd, text, (size_t)length))
+        __atomic_fetch_add(&unread, before, __ATOMIC_RELAXED);
+    if (!write_now(fd, line, n))
+        __atomic_fetch_add(&unread, 1, __ATOMIC_RELAXED);
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
     KEEP_ERRNO;
-    char message[MESSAGE_BYTES], line[MESSAGE_BYTES + 256];
+    char message[MESSAGE_BYTES], line[LINE_BYTES];
     va_list args;
     va_start(args, format);
     int n = vsnprintf(message, sizeof message, format, args);
@@ -117,7 +178,7 @@ void log_line(enum log_level level, const char *format, ...)
     if (n >= 0) {
         size_t prefix = print_prefix(line, sizeof line, level);
         size_t length = prefix + copy_line(line + prefix, sizeof line - prefix, message);
-        file_write_all(__atomic_load_n(&log_fd, __ATOMIC_RELAXED), line, length);
+        write_line(line, length);
         if (level <= LOG_LEVEL_WARNING && __atomic_load_n(&to_syslog, __ATOMIC_ACQUIRE))
             syslog(level == LOG_LEVEL_ERROR ? LOG_ERR : LOG_WARNING, "%.*s", (int)(length - prefix - 1), line + prefix);
     }

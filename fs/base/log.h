@@ -9,7 +9,7 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 /* Sets the destination. The log does not close `fd`; `syslog`: also send warnings and errors there. `program` must
- * stay valid. */
+ * stay valid. From then on a line that cannot be written at once to a pipe or a terminal is left out. */
 void log_open(const char *program, int fd, bool syslog);
 void log_set_node(int number); /* -1: none */
 

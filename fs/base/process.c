@@ -2,6 +2,7 @@
 #include "fs/base/process.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -173,20 +174,25 @@ bool process_belongs_to(const struct process *p, uid_t uid)
     return line && sscanf(line, "\nUid: %u", &real) == 1 && real == uid && !is_readable(p->pidfd);
 }
 
+/* Without a descriptor for it, the child is checked every LOOK_MS. */
 int process_await_child(pid_t child, int seconds, int *status)
 {
+    enum { LOOK_MS = 20 };
+    uint64_t deadline = clock_now() + (uint64_t)seconds * SECOND, now;
     struct process p;
-    int error = process_watch(child, &p);
-    if (error) { /* no descriptor is left: without a bound, nobody waits */
+    bool watched = process_watch(child, &p) == 0;
+    struct pollfd end = {.fd = watched ? p.pidfd : -1, .events = POLLIN};
+    pid_t ended;
+    while ((ended = waitpid(child, status, WNOHANG)) == 0 && (now = clock_now()) < deadline)
+        poll(&end, 1, watched ? (int)((deadline - now) / MILLISECOND) + 1 : LOOK_MS);
+    int error = ended == child ? 0 : ended < 0 ? -errno : -ETIMEDOUT;
+    if (ended == 0) {
         kill(child, SIGKILL);
         waitpid(child, status, WNOHANG);
-        return error;
     }
-    bool ended = poll(&(struct pollfd){.fd = p.pidfd, .events = POLLIN}, 1, seconds * 1000) > 0;
-    if (!ended)
-        process_kill(&p);
-    process_forget(&p);
-    return waitpid(child, status, ended ? 0 : WNOHANG) == child && ended ? 0 : -ETIMEDOUT;
+    if (watched)
+        process_forget(&p);
+    return error;
 }
 
 int process_do_in_child(int (*work)(const void *user), const void *user, int seconds)

@@ -36,7 +36,7 @@ int process_signal(const struct process *process, int signal);
 int process_kill(const struct process *process);
 bool process_belongs_to(const struct process *process, uid_t uid);
 
-/* Wait for a child at most so long. 0, or -errno, -ETIMEDOUT for example: it was killed, but lives on if it hangs in
+/* Wait for a child, for this many seconds in all. 0, or -errno. -ETIMEDOUT: it was killed, but lives on if it hangs in
  * the kernel. */
 int process_await_child(pid_t child, int seconds, int *status);
 /* Lets a child do what may hang, or with other rights. The result of `work`, 0 or -errno; -ETIMEDOUT: it took too

@@ -88,6 +88,20 @@ int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number)
     return 0;
 }
 
+bool number_take(const char **at, const char *end, uint64_t most, uint64_t *number)
+{
+    const char *p = *at;
+    for (*number = 0; p < end && *p >= '0' && *p <= '9'; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (digit > most || *number > (most - digit) / 10)
+            return false;
+        *number = *number * 10 + digit;
+    }
+    bool some = p > *at;
+    *at = p;
+    return some;
+}
+
 int millionths_parse(const char *text, uint64_t min, uint64_t max, uint64_t *millionths)
 {
     struct decimal d;

@@ -2,6 +2,7 @@
 #ifndef FS_BASE_SIZE_H
 #define FS_BASE_SIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,9 @@ int size_parse(const char *text, uint64_t whole, uint64_t *size);
 
 /* An unsigned decimal number in min…max; nothing else in the text. 0, -EINVAL, or -ERANGE. */
 int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+
+/* Take the decimal digits at `*at`, a number up to `most`, and move past them. */
+bool number_take(const char **at, const char *end, uint64_t most, uint64_t *number);
 
 /* "2", "0.25" in millionths, without floating point: at most six decimals, in min…max. 0, -EINVAL, or -ERANGE. */
 enum { MILLION = 1000000 };
@@ -22,5 +26,8 @@ int duration_parse(const char *text, uint64_t *nanoseconds);
 char *size_format(uint64_t size, char *buffer, size_t n);
 char *duration_format(uint64_t nanoseconds, char *buffer, size_t n);
 enum { SIZE_TEXT = 32 };
+/* The same in a buffer that lives until the end of the enclosing block. */
+#define size_text(size) size_format(size, (char[SIZE_TEXT]){0}, SIZE_TEXT)
+#define duration_text(nanoseconds) duration_format(nanoseconds, (char[SIZE_TEXT]){0}, SIZE_TEXT)
 
 #endif

@@ -205,3 +205,28 @@ void str_add_shell_quoted(struct str *text, const char *word)
             str_add(text, word, 1);
     str_adds(text, "'");
 }
+
+bool text_line(const char **rest, size_t *n, char separator, const char **line, size_t *length)
+{
+    if (*n == 0)
+        return false;
+    const char *end = memchr(*rest, separator, *n);
+    size_t taken = end ? (size_t)(end - *rest) : *n;
+    *line = *rest;
+    *length = taken;
+    if (separator == '\n' && taken > 0 && (*rest)[taken - 1] == '\r')
+        (*length)--;
+    taken += end != NULL;
+    *rest += taken;
+    *n -= taken;
+    return true;
+}
+
+size_t text_lines_most(const char *text, size_t n, char separator)
+{
+    const char *end = text + n;
+    size_t lines = 1;
+    for (; text < end && (text = memchr(text, separator, (size_t)(end - text))); text++)
+        lines++;
+    return lines;
+}

@@ -52,4 +52,9 @@ void str_add_printable(struct str *s, const void *bytes, size_t n);
 void str_add_shown(struct str *s, const char *text, size_t n);
 void str_add_shell_quoted(struct str *s, const char *word);
 
+/* Take the next line of a text whose lines end with `separator`, and move `*rest` and `*n` past it; the end of the last
+ * one may be missing. A carriage return before a newline belongs to the line end. False: there is none left. */
+bool text_line(const char **rest, size_t *n, char separator, const char **line, size_t *length);
+size_t text_lines_most(const char *text, size_t n, char separator); /* their number, or one more */
+
 #endif

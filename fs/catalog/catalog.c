@@ -169,9 +169,7 @@ struct digest catalog_file_identity(const struct catalog *c, uint32_t file)
 uint64_t catalog_file_seed(const struct catalog *c, uint32_t file)
 {
     struct digest identity = catalog_file_identity(c, file);
-    uint64_t seed;
-    memcpy(&seed, identity.byte, sizeof seed);
-    return seed;
+    return digest_head(&identity);
 }
 
 struct digest catalog_file_version(const struct catalog *c, uint32_t file)
@@ -228,9 +226,7 @@ static inline struct common common_of(const struct catalog *c, uint64_t ino)
 
 uint32_t catalog_generation(const struct catalog *c, uint64_t ino)
 {
-    uint32_t generation;
-    memcpy(&generation, c->header->digest.byte, sizeof generation);
-    return ino == CATALOG_ROOT ? 0 : generation;
+    return ino == CATALOG_ROOT ? 0 : (uint32_t)digest_head(&c->header->digest);
 }
 
 const char *catalog_name(const struct catalog *c, uint64_t ino, size_t *length)

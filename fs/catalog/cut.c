@@ -6,12 +6,7 @@
 
 #include <stdlib.h>
 
-struct cut_file {
-    uint32_t file;
-    uint64_t extra; /* additional pieces of all earlier large files */
-};
-
-static bool is_cut(const struct cut *c, uint32_t file)
+static bool is_to_be_cut(const struct cut *c, uint32_t file)
 {
     return catalog_kept_size(c->catalog, file) > c->whole;
 }
@@ -27,18 +22,18 @@ int cut_init(struct cut *c, const struct catalog *catalog, uint64_t whole, unsig
     *c = (struct cut){.catalog = catalog, .whole = whole, .shift = shift};
     uint64_t extra = 0;
     size_t room = 0;
-    uint32_t files = catalog_files(catalog);
-    for (uint32_t file = 0; file < files; file++) {
-        if (!is_cut(c, file))
+    c->files = catalog_files(catalog);
+    for (uint32_t file = 0; file < c->files; file++) {
+        if (!is_to_be_cut(c, file))
             continue;
         if (array_reserve(c->large, room, c->count + 1)) {
             cut_fini(c);
             return -ENOMEM;
         }
-        c->large[c->count++] = (struct cut_file){file, extra};
+        c->large[c->count++] = (struct cut_file){file, 0, extra};
         extra += pieces_of(c, file) - 1;
     }
-    c->pieces = files + extra;
+    c->pieces = c->files + extra;
     return 0;
 }
 
@@ -48,25 +43,36 @@ void cut_fini(struct cut *c)
     c->large = NULL;
 }
 
+/* Number of earlier large files. */
+static size_t large_before_file(const struct cut *c, uint32_t file)
+{
+    return bisect(i, c->count, c->large[i].file < file);
+}
+
+static bool is_large(const struct cut *c, size_t earlier, uint32_t file)
+{
+    return earlier < c->count && c->large[earlier].file == file;
+}
+
+static uint64_t first_piece(const struct cut *c, size_t earlier, uint32_t file)
+{
+    return file + (earlier < c->count ? c->large[earlier].extra : c->pieces - c->files);
+}
+
+bool cut_is_large(const struct cut *c, uint32_t file)
+{
+    return is_large(c, large_before_file(c, file), file);
+}
+
 uint64_t cut_first(const struct cut *c, uint32_t file)
 {
-    size_t low = 0, high = c->count; /* → number of earlier large files */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->large[middle].file < file)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < c->count)
-        return file + c->large[low].extra;
-    return c->count ? file + c->pieces - catalog_files(c->catalog) : file;
+    return first_piece(c, large_before_file(c, file), file);
 }
 
 uint64_t cut_at(const struct cut *c, uint32_t file, uint64_t offset)
 {
-    uint64_t first = cut_first(c, file);
-    return is_cut(c, file) ? first + (offset >> c->shift) : first;
+    size_t earlier = large_before_file(c, file);
+    return first_piece(c, earlier, file) + (is_large(c, earlier, file) ? offset >> c->shift : 0);
 }
 
 void cut_bytes(const struct cut *c, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to)
@@ -79,15 +85,8 @@ void cut_bytes(const struct cut *c, uint32_t file, uint64_t offset, uint64_t *fr
 /* The last large file that begins at this piece or before; NULL: none. */
 static const struct cut_file *large_before(const struct cut *c, uint64_t piece)
 {
-    size_t low = 0, high = c->count; /* → how many begin there or before */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->large[middle].file + c->large[middle].extra <= piece)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &c->large[low - 1] : NULL;
+    size_t before = bisect(i, c->count, c->large[i].file + c->large[i].extra <= piece);
+    return before ? &c->large[before - 1] : NULL;
 }
 
 uint32_t cut_file(const struct cut *c, uint64_t piece, uint64_t *from)

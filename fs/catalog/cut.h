@@ -6,10 +6,19 @@
 
 #include "fs/catalog/catalog.h"
 
+#include <stdbool.h>
+
+struct cut_file {
+    uint32_t file;
+    uint32_t zero;
+    uint64_t extra; /* additional pieces of all earlier large files */
+};
+
 struct cut {
-    const struct catalog *catalog;
+    const struct catalog *catalog; /* not needed by cut_first, cut_at and cut_is_large */
     uint64_t whole;
     unsigned shift;
+    uint32_t files;
     uint64_t pieces;
     struct cut_file *large; /* sorted by file number */
     size_t count;
@@ -18,6 +27,7 @@ struct cut {
 int cut_init(struct cut *cut, const struct catalog *catalog, uint64_t whole, unsigned shift); /* 0, -ENOMEM */
 void cut_fini(struct cut *cut);
 
+bool cut_is_large(const struct cut *cut, uint32_t file); /* it is cut into several pieces */
 uint64_t cut_first(const struct cut *cut, uint32_t file);
 uint64_t cut_at(const struct cut *cut, uint32_t file, uint64_t offset);
 /* The range of the piece with this byte of the file. */

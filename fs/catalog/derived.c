@@ -48,9 +48,7 @@ static struct digest checksum_of(const void *bytes, size_t length)
 static uint64_t key_of(const struct catalog *c, uint32_t file)
 {
     struct digest version = catalog_file_version(c, file);
-    uint64_t key;
-    memcpy(&key, version.byte, sizeof key);
-    return key;
+    return digest_head(&version);
 }
 
 int derived_create(int catalog, const struct derived_terms *terms, struct derived **derived)

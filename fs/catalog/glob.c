@@ -31,28 +31,6 @@ static int match_set(const char **glob, const char *end, uint32_t c)
     return in != negated;
 }
 
-/* Match one character of the text against anything but a star. Moves both pointers; or neither, and returns false. */
-static bool match_one(const char **glob, const char *glob_end, const char **text, const char *text_end)
-{
-    const char *g = *glob, *t = *text;
-    if (g == glob_end || t == text_end)
-        return false;
-    uint32_t c = utf8_next(&t, text_end), want = utf8_next(&g, glob_end);
-    int in = want == '[' ? match_set(&g, glob_end, c) : -1;
-    bool same = want == c;
-    if (in >= 0)
-        same = in && c != '/';
-    else if (want == '?')
-        same = c != '/';
-    else if (want == '\\' && g < glob_end)
-        same = utf8_next(&g, glob_end) == c;
-    if (same) {
-        *glob = g;
-        *text = t;
-    }
-    return same;
-}
-
 /* Where to resume when the match fails. */
 struct star {
     const char *glob; /* after the star; NULL: none */
@@ -60,60 +38,90 @@ struct star {
     bool whole;       /* for `**`: a whole component, so that its text ends at a slash */
 };
 
-static void star_open(const char *begin, const char **glob, const char *end, const char *text, struct star *one,
-                      struct star *any)
+struct matching {
+    const char *glob, *text; /* what is not matched yet */
+    const char *glob_begin, *glob_end, *text_end;
+    struct star one, any; /* the last `*` and `**` */
+};
+
+/* Match one character of the text against anything but a star, and move past both. False: nothing has moved. */
+static bool match_one(struct matching *m)
 {
-    const char *g = *glob + 1;
-    if (g == end || *g != '*') {
-        *glob = g;
-        *one = (struct star){.glob = g, .text = text};
-        return;
+    const char *g = m->glob, *t = m->text;
+    if (g == m->glob_end || t == m->text_end)
+        return false;
+    uint32_t c = utf8_next(&t, m->text_end), want = utf8_next(&g, m->glob_end);
+    int in = want == '[' ? match_set(&g, m->glob_end, c) : -1;
+    bool same = want == c;
+    if (in >= 0)
+        same = in && c != '/';
+    else if (want == '?')
+        same = c != '/';
+    else if (want == '\\' && g < m->glob_end)
+        same = utf8_next(&g, m->glob_end) == c;
+    if (same) {
+        m->glob = g;
+        m->text = t;
     }
-    bool fresh = *glob == begin || (*glob)[-1] == '/';
-    while (g < end && *g == '*')
-        g++;
-    bool whole = fresh && g < end && *g == '/';
-    *glob = g + whole;
-    *any = (struct star){.glob = *glob, .text = text, .whole = whole};
-    one->glob = NULL;
+    return same;
 }
 
-static bool star_more(struct star *one, struct star *any, const char **glob, const char **text, const char *end)
+static void star_open(struct matching *m)
 {
-    if (one->glob && one->text < end && *one->text != '/') {
-        utf8_next(&one->text, end);
-        *glob = one->glob;
-        *text = one->text;
+    const char *g = m->glob + 1;
+    if (g == m->glob_end || *g != '*') {
+        m->glob = g;
+        m->one = (struct star){.glob = g, .text = m->text};
+        return;
+    }
+    bool fresh = m->glob == m->glob_begin || m->glob[-1] == '/';
+    while (g < m->glob_end && *g == '*')
+        g++;
+    bool whole = fresh && g < m->glob_end && *g == '/';
+    m->glob = g + whole;
+    m->any = (struct star){.glob = m->glob, .text = m->text, .whole = whole};
+    m->one.glob = NULL;
+}
+
+static void star_resume(struct matching *m, const struct star *star)
+{
+    m->glob = star->glob;
+    m->text = star->text;
+}
+
+static bool star_more(struct matching *m)
+{
+    struct star *one = &m->one, *any = &m->any;
+    if (one->glob && one->text < m->text_end && *one->text != '/') {
+        utf8_next(&one->text, m->text_end);
+        star_resume(m, one);
         return true;
     }
     one->glob = NULL;
-    if (!any->glob || any->text >= end)
+    if (!any->glob || any->text >= m->text_end)
         return false;
     if (any->whole) {
-        const char *slash = memchr(any->text, '/', (size_t)(end - any->text));
-        any->text = slash ? slash + 1 : end;
+        const char *slash = memchr(any->text, '/', (size_t)(m->text_end - any->text));
+        any->text = slash ? slash + 1 : m->text_end;
         if (!slash)
             return false;
     } else {
-        utf8_next(&any->text, end);
+        utf8_next(&any->text, m->text_end);
     }
-    *glob = any->glob;
-    *text = any->text;
+    star_resume(m, any);
     return true;
 }
 
 bool glob_match(const char *glob, const char *text, size_t n)
 {
-    const char *begin = glob, *glob_end = glob + strlen(glob), *end = text + n;
-    struct star one = {0}, any = {0};
+    struct matching m = {
+        .glob = glob, .text = text, .glob_begin = glob, .glob_end = glob + strlen(glob), .text_end = text + n};
     for (;;) {
-        if (glob < glob_end && *glob == '*') {
-            star_open(begin, &glob, glob_end, text, &one, &any);
-            continue;
-        }
-        if (glob == glob_end && text == end)
+        if (m.glob < m.glob_end && *m.glob == '*')
+            star_open(&m);
+        else if (m.glob == m.glob_end && m.text == m.text_end)
             return true;
-        if (!match_one(&glob, glob_end, &text, end) && !star_more(&one, &any, &glob, &text, end))
+        else if (!match_one(&m) && !star_more(&m))
             return false;
     }
 }

@@ -23,6 +23,8 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/glob.h \
 	fs/catalog/look.c \
 	fs/catalog/lookup.c \
+	fs/catalog/path-search.c \
+	fs/catalog/path-search.h \
 	fs/catalog/portion.c \
 	fs/catalog/recheck.c \
 	fs/catalog/record-text.c \

@@ -120,7 +120,7 @@ static int check_list(const struct catalog *c, const struct list_header *header,
     struct digest checksum = list_checksum(*header, array, n - sizeof *header);
     if (memcmp(&checksum, &header->checksum, sizeof checksum) != 0)
         return -EBADMSG;
-    if (memcmp(&header->catalog, catalog_digest(c), sizeof header->catalog) != 0)
+    if (!digest_equal(&header->catalog, catalog_digest(c)))
         return -ESTALE;
     *content = (struct samples_content){.count = (uint32_t)header->count};
     if (header->records == LIST_COSTS) {

@@ -51,19 +51,6 @@ struct samples *samples_make_scratch(const struct catalog *c, const struct sampl
                                      struct scratch *memory);
 bool record_lies_in(const struct catalog *c, const struct record *record); /* is it within a file of the catalog? */
 
-/* Finds the files of a sequence of paths; zero except catalog and prefixes. */
-struct path_search {
-    const struct catalog *catalog;
-    const char *const *prefixes;
-    /* the directory of the previous path, as written: neighbours usually share it */
-    const char *directory;
-    size_t directory_length;
-    uint64_t directory_ino; /* 0: none; set it to 0 when the text of a path changes */
-};
-int path_search_find(struct path_search *search, const char *path, size_t n, uint32_t *file);
-/* Append why line (or path) `number` is rejected. */
-void path_search_refuse(const char *unit, uint64_t number, const char *path, size_t n, int error, struct str *why);
-
 /* A growing array of files. */
 struct files {
     uint32_t *file;

@@ -4,6 +4,8 @@
  * here can it be found whether two records share a key, with a table of hashes of 96 bits in scratch memory. */
 #include "fs/base/cleanup.h"
 #include "fs/base/hash.h"
+#include "fs/base/size.h"
+#include "fs/catalog/path-search.h"
 #include "fs/catalog/samples-inside.h"
 
 #include <inttypes.h>
@@ -50,8 +52,7 @@ static void note_key(struct record_reader *r, const char *key, size_t n)
 {
     struct record_traits *traits = &r->content.traits;
     struct digest digest = hash128(key, n, 0);
-    struct key_slot made = {.record = r->content.count + 1};
-    memcpy(&made.hash, digest.byte, sizeof made.hash);
+    struct key_slot made = {.hash = digest_head(&digest), .record = r->content.count + 1};
     memcpy(&made.check, digest.byte + sizeof made.hash, sizeof made.check);
     for (uint64_t at = made.hash & (r->slots - 1);; at = (at + 1) & (r->slots - 1)) {
         struct key_slot *slot = &r->slot[at];
@@ -71,21 +72,6 @@ static void note_key(struct record_reader *r, const char *key, size_t n)
 
 /* --- a line --- */
 
-/* Parse digits up to the end of the field, and move past it. */
-static bool take_number(const char **at, const char *end, uint64_t most, uint64_t *number)
-{
-    const char *p = *at;
-    for (*number = 0; p < end && *p >= '0' && *p <= '9'; p++) {
-        uint64_t digit = (uint64_t)(*p - '0');
-        if (*number > (most - digit) / 10)
-            return false;
-        *number = *number * 10 + digit;
-    }
-    bool some = p > *at;
-    *at = p;
-    return some;
-}
-
 static int find_container(struct record_reader *r, const char *path, size_t n, uint32_t *file)
 {
     if (r->path && n == r->path_length && memcmp(path, r->path, n) == 0) {
@@ -102,8 +88,10 @@ static int find_container(struct record_reader *r, const char *path, size_t n, u
         error = length < 0 ? -EINVAL : path_search_find(&r->search, r->plain, (size_t)length, file);
         r->search.directory_ino = 0; /* its text is in a buffer that changes */
     }
-    if (error)
-        path_search_refuse("line", r->number, path, n, error, r->why);
+    if (error) {
+        str_addf(r->why, "line %" PRIu64 ": ", r->number);
+        path_search_refuse(path, n, error, r->why);
+    }
     r->path = path;
     r->path_length = n;
     return error;
@@ -130,12 +118,12 @@ static int refuse_range(struct record_reader *r, const char *unit, const struct 
 static int take_fields(struct record_reader *r, const char *at, const char *end, struct record *record)
 {
     uint64_t offset, length, label = RECORD_NO_LABEL;
-    bool fits = at < end && take_number((at++, &at), end, RECORD_NEWLINE - 1, &offset) && at < end && *at++ == '\t' &&
-                take_number(&at, end, INT64_MAX, &length);
+    bool fits = at < end && number_take((at++, &at), end, RECORD_NEWLINE - 1, &offset) && at < end && *at++ == '\t' &&
+                number_take(&at, end, INT64_MAX, &length);
     bool newline = fits && at < end && *at == '+';
     at += newline;
     if (fits && at < end && *at == '\t' && at + 1 < end && at[1] != '\t')
-        fits = take_number((at++, &at), end, UINT32_MAX, &label);
+        fits = number_take((at++, &at), end, UINT32_MAX, &label);
     else if (fits && at + 1 < end && *at == '\t')
         at++; /* an empty label */
     bool keyed = fits && at + 1 < end && *at == '\t';
@@ -175,14 +163,11 @@ static int take_line(struct record_reader *r, const char *line, const char *end)
 
 static int take_text(struct record_reader *r, const struct samples_upload *upload)
 {
-    const char *at = upload->text, *end = at + upload->length;
+    const char *rest = upload->text, *line;
+    size_t left = upload->length, n;
     int error = 0;
-    while (at < end && !error) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        const char *used = stop ? stop : end;
-        error = take_line(r, at, used > at && used[-1] == '\r' ? used - 1 : used);
-        at = stop ? stop + 1 : end;
-    }
+    while (!error && text_line(&rest, &left, '\n', &line, &n))
+        error = take_line(r, line, line + n);
     return error;
 }
 
@@ -205,21 +190,13 @@ static int take_packed(struct record_reader *r, const struct samples_upload *upl
     return 0;
 }
 
-static uint64_t count_lines(const struct samples_upload *upload)
-{
-    uint64_t lines = 1;
-    for (const char *at = upload->text, *end = at + upload->length;
-         at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
-        lines++;
-    return lines;
-}
-
 static int read_records(struct record_reader *r, const struct samples_upload *upload, const struct record_terms *terms,
                         struct scratch *memory)
 {
     CLEANUP_FREE char *plain = r->plain = malloc(CATALOG_PATH_MAX);
     struct scratch slots = {0};
-    uint64_t most = terms->packed ? upload->length / sizeof(struct record) : count_lines(upload);
+    uint64_t most =
+        terms->packed ? upload->length / sizeof(struct record) : text_lines_most(upload->text, upload->length, '\n');
     int error = plain ? 0 : -ENOMEM;
     if (most > SAMPLES_RECORDS_MOST)
         error = -E2BIG;

@@ -358,7 +358,7 @@ static bool record_is_sound(const struct samples_table *t, const struct samples_
     static const struct digest none;
     return memchr(r->name, 0, sizeof r->name) && check_name(r->name) == 0 && r->version > 0 &&
            r->version < UINT64_MAX / 2 && (r->count <= samples_table_most(t) || r->count <= SAMPLES_RECORDS_MOST) &&
-           (r->count > 0 || memcmp(&r->digest, &none, sizeof none) == 0);
+           (r->count > 0 || digest_equal(&r->digest, &none));
 }
 
 int samples_record_compare(const struct samples_record *a, const struct samples_record *b)
@@ -385,7 +385,7 @@ static int take_list(struct samples_table *t, const struct samples_record *recor
     int error = samples_load_fd(t->catalog, fd, &s, &version);
     if (error)
         return error;
-    if (samples_count(s) != record->count || memcmp(samples_digest(s), &record->digest, sizeof record->digest) != 0)
+    if (samples_count(s) != record->count || !digest_equal(samples_digest(s), &record->digest))
         return -EBADMSG;
     return write_list(t, record->name, record->version, s);
 }
@@ -405,7 +405,7 @@ ssize_t samples_table_bytes(struct samples_table *t, uint64_t key, uint64_t offs
     struct samples *s = NULL;
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->count && !s; i++)
-        if (t->list[i].version > 0 && t->list[i].samples && samples_key(samples_digest(t->list[i].samples)) == key)
+        if (t->list[i].version > 0 && t->list[i].samples && digest_head(samples_digest(t->list[i].samples)) == key)
             s = samples_get(t->list[i].samples);
     pthread_mutex_unlock(&t->lock);
     if (!s || offset >= s->map_length) {

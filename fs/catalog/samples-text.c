@@ -4,6 +4,7 @@
 #include "fs/catalog/catalog-inside.h"
 #include "fs/catalog/samples-inside.h"
 
+#include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 
 #include <errno.h>
@@ -185,15 +186,7 @@ static void put_line(const struct samples *s, uint32_t index, char *end)
 /* The last mark at or before the offset. */
 static uint32_t mark_before(const struct samples *s, uint64_t offset)
 {
-    uint32_t low = 0, high = (s->content.count - 1) / MARK_EVERY;
-    while (low < high) {
-        uint32_t middle = low + (high - low + 1) / 2;
-        if (s->text.mark[middle] <= offset)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    return (uint32_t)bisect(i, (s->content.count - 1) / MARK_EVERY, s->text.mark[i + 1] <= offset);
 }
 
 int samples_text_read(struct samples *s, uint64_t offset, size_t n, struct str *out)

@@ -18,9 +18,7 @@ static struct digest files_digest(const struct samples *s)
         uint32_t n = count - i < BLOCK ? (uint32_t)(count - i) : BLOCK;
         for (uint32_t k = 0; k < n; k++)
             block[k] = samples_file(s, (uint32_t)i + k);
-        uint64_t seed;
-        memcpy(&seed, d.byte, sizeof seed);
-        struct digest pair[2] = {d, hash128(block, n * sizeof *block, seed)};
+        struct digest pair[2] = {d, hash128(block, n * sizeof *block, digest_head(&d))};
         d = hash128(pair, sizeof pair, 0);
     }
     return d;
@@ -159,8 +157,7 @@ const struct digest *samples_digest(const struct samples *s)
     return &s->digest;
 }
 
-int samples_from_costs(const struct catalog *c, const struct samples *of, const void *payload, size_t n,
-                       struct samples **out, struct str *why)
+int samples_from_costs(const struct samples *of, const void *payload, size_t n, struct samples **out, struct str *why)
 {
     static const uint32_t none;
     struct samples_content content = {.count = samples_count(of), .cost = &none, .of = *samples_digest(of)};
@@ -175,7 +172,7 @@ int samples_from_costs(const struct catalog *c, const struct samples *of, const 
         return str_no_memory(why);
     memcpy(own, payload, n);
     content.cost = own;
-    *out = list_make(c, &content);
+    *out = list_make(of->catalog, &content);
     if (!*out) {
         free(own);
         return str_no_memory(why);
@@ -192,7 +189,7 @@ const uint32_t *samples_costs(const struct samples *s)
 bool samples_costs_are_of(const struct samples *s, const struct samples *list)
 {
     return s->content.cost && s->content.count == samples_count(list) &&
-           memcmp(&s->content.of, samples_digest(list), sizeof s->content.of) == 0;
+           digest_equal(&s->content.of, samples_digest(list));
 }
 
 int files_add(struct files *f, uint32_t file)

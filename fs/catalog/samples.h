@@ -9,7 +9,6 @@
 #include "fs/catalog/catalog.h"
 #include "fs/catalog/record.h"
 
-#include <string.h>
 #include <sys/types.h>
 
 struct samples;
@@ -53,8 +52,7 @@ int samples_from_records(const struct catalog *c, const struct samples_upload *u
 
 /* The costs of another list's samples, one number each: in the same table, but without samples. `payload`: n bytes of
  * little-endian numbers, as many as that list has samples; else -EINVAL. */
-int samples_from_costs(const struct catalog *c, const struct samples *of, const void *payload, size_t n,
-                       struct samples **out, struct str *why);
+int samples_from_costs(const struct samples *of, const void *payload, size_t n, struct samples **out, struct str *why);
 const uint32_t *samples_costs(const struct samples *s); /* NULL: a list of samples */
 bool samples_costs_are_of(const struct samples *s, const struct samples *list);
 
@@ -134,15 +132,9 @@ bool samples_table_wants(struct samples_table *table, const struct samples_recor
 /* Apply another node's record. `fd` has the list's bytes, unless it was removed. Also 0 if a newer record arrived
  * meanwhile. -EBADMSG: the bytes are of another list. */
 int samples_table_take(struct samples_table *table, const struct samples_record *record, int fd);
-/* Copy up to n bytes at `offset` of the list whose digest begins with `key`; returns how many, and the total length.
+/* Copy up to n bytes at `offset` of the list whose digest has the head `key`; returns how many, and the total length.
  * -ENOENT: there is no such list, or it ends before. */
 ssize_t samples_table_bytes(struct samples_table *table, uint64_t key, uint64_t offset, void *to, size_t n,
                             uint64_t *length);
-static inline uint64_t samples_key(const struct digest *digest)
-{
-    uint64_t key;
-    memcpy(&key, digest->byte, sizeof key);
-    return key;
-}
 
 #endif

@@ -66,7 +66,7 @@ static void keep_old(struct scan *s)
 
 static bool same_catalog(const struct catalog *a, const struct catalog *b)
 {
-    return memcmp(catalog_digest(a), catalog_digest(b), sizeof *catalog_digest(a)) == 0 &&
+    return digest_equal(catalog_digest(a), catalog_digest(b)) &&
            memcmp(a->scan, b->scan, a->directories * sizeof *a->scan) == 0 &&
            memcmp(a->version, b->version, a->files * sizeof *a->version) == 0 &&
            memcmp(a->seen, b->seen, a->files * sizeof *a->seen) == 0 &&

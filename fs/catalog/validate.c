@@ -23,8 +23,7 @@ static bool check_hashes(const void *bytes)
 {
     const struct format_header *header = bytes;
     struct digest digest = format_digest(bytes), versions = format_versions(bytes), checksum = format_checksum(bytes);
-    return memcmp(&digest, &header->digest, sizeof digest) == 0 &&
-           memcmp(&versions, &header->versions, sizeof versions) == 0 &&
+    return digest_equal(&digest, &header->digest) && memcmp(&versions, &header->versions, sizeof versions) == 0 &&
            memcmp(&checksum, &header->checksum, sizeof checksum) == 0;
 }
 

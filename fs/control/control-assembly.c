@@ -126,11 +126,12 @@ static bool drop_one_plan(void *user)
     return kept_drop(&control->plans->kept) || kept_drop(&control->owners);
 }
 
-/* Drops one cached object at a time. */
+/* Drops one cached object at a time, first what readers of streams have left. */
 static bool drop_one_kept(void *user)
 {
     struct control *control = user;
-    return pictures_drop(control->pictures) || kept_drop(plan_files_kept(control->files)) || drop_one_plan(control);
+    return (control->ahead && epoch_ahead_forget(control->ahead, false)) || pictures_drop(control->pictures) ||
+           kept_drop(plan_files_kept(control->files)) || drop_one_plan(control);
 }
 
 static void control_init(struct control *control, const struct control_config *config)
@@ -162,7 +163,7 @@ static void rest(void *user)
 {
     struct control *control = user;
     pictures_rest(control->pictures);
-    epoch_ahead_rest(control->ahead);
+    epoch_ahead_forget(control->ahead, true);
 }
 
 int control_create(const struct control_config *config, struct control **out)

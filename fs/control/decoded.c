@@ -10,6 +10,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/size.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,14 +58,11 @@ int decoded_root(struct control *control, struct stat *st)
 /* A decimal number; leading zeros are allowed. */
 static bool parse_side(const char *name, uint32_t *side)
 {
-    uint32_t value = 0;
-    for (const char *c = name; *c; c++) {
-        if (*c < '0' || *c > '9' || value > SIDE_MOST)
-            return false;
-        value = value * 10 + (uint32_t)(*c - '0');
-    }
-    *side = value;
-    return value > 0 && value <= SIDE_MOST;
+    const char *end = name + strlen(name);
+    uint64_t value;
+    bool fits = number_take(&name, end, SIDE_MOST, &value) && name == end && value > 0;
+    *side = fits ? (uint32_t)value : 0;
+    return fits;
 }
 
 static int find_directory(const struct catalog *c, const char *name, struct decoded_place *place)

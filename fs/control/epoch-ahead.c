@@ -136,21 +136,26 @@ void epoch_ahead_destroy(struct epoch_ahead *a)
     free(a);
 }
 
-void epoch_ahead_rest(struct epoch_ahead *a)
+bool epoch_ahead_forget(struct epoch_ahead *a, bool all)
 {
-    uint64_t now = clock_now();
+    uint64_t then = clock_now() - ACTIVE_S * SECOND;
+    bool any = false;
     LOCK_SCOPE(&a->lock);
     for (int i = 0; i < CURSORS; i++)
-        if (a->cursor[i].stream && !a->cursor[i].dropping && now > a->cursor[i].used + ACTIVE_S * SECOND)
+        if (a->cursor[i].stream && !a->cursor[i].dropping && a->cursor[i].used < then) {
             cursor_free(&a->cursor[i]);
+            any = true;
+        }
     for (int i = 0; i < BLOCKS; i++) {
         struct ahead_block *b = &a->block[i];
-        if (b->users > 0 || b->state == BLOCK_FILLING || !b->bytes)
+        if (b->users > 0 || b->state == BLOCK_FILLING || !b->bytes || (!all && b->used >= then))
             continue;
+        any |= b->stream != NULL;
         block_free(b);
         munmap(b->bytes, BLOCK_BYTES);
         b->bytes = NULL;
     }
+    return any;
 }
 
 /* --- blocks --- */
@@ -192,7 +197,7 @@ static bool block_want(struct epoch_ahead *a, const struct ahead_read *r, uint64
         return false;
     b->state = BLOCK_WANTED;
     b->stream = epoch_stream_get(r->stream);
-    b->store = r->store;
+    b->store = r->access.store;
     b->number = number;
     b->asked = ++a->asked;
     b->used = now;
@@ -339,7 +344,7 @@ int epoch_ahead_get(struct epoch_ahead *a, const struct ahead_read *r, bool wait
     while (error == -EBUSY && wait) {
         if (!cond_wait_until(&a->filled, &a->lock, clock_now() + LOOK_AGAIN_MS * MILLISECOND)) {
             pthread_mutex_unlock(&a->lock);
-            bool gone = r->gave_up(r->user);
+            bool gone = r->access.gave_up(r->access.user);
             pthread_mutex_lock(&a->lock);
             if (gone) {
                 error = -EINTR;
@@ -390,8 +395,8 @@ static void fill_block(struct epoch_ahead *a, struct ahead_block *b)
     b->state = BLOCK_FILLING;
     size_t n = block_length(b);
     pthread_mutex_unlock(&a->lock);
-    const struct stream_waiter waiter = {ahead_stops, a};
-    int error = epoch_stream_read(b->stream, b->store, &waiter, b->number * BLOCK_BYTES, n, b->bytes);
+    const struct stream_access access = {b->store, ahead_stops, a};
+    int error = epoch_stream_read(b->stream, &access, b->number * BLOCK_BYTES, n, b->bytes);
     pthread_mutex_lock(&a->lock);
     if (error) {
         note_failed(a, b);

@@ -15,17 +15,17 @@ int epoch_ahead_create(struct epoch_ahead **ahead);
 /* Stop reading ahead. While the session still answers READs, waits up to a second for pages that are being dropped. */
 void epoch_ahead_stop(struct epoch_ahead *ahead);
 void epoch_ahead_destroy(struct epoch_ahead *ahead); /* waits for its threads */
-void epoch_ahead_rest(struct epoch_ahead *ahead);    /* frees memory that was not used lately */
+/* Frees streams that were not read lately, and their buffers; `all`: also buffers of readers that pause. False: there
+ * was no such stream. */
+bool epoch_ahead_forget(struct epoch_ahead *ahead, bool all);
 
 struct ahead_read {
     struct epoch_stream *stream;
-    struct store *store;
+    struct stream_access access;
     struct session *session; /* the session of the stream's file, and its inode number there */
     uint64_t ino;
     uint64_t offset;
     size_t n; /* the stream has all of these bytes */
-    bool (*gave_up)(void *user);
-    void *user;
 };
 /* Records that a READ has arrived, and starts gathering what follows it. */
 void epoch_ahead_note(struct epoch_ahead *ahead, const struct ahead_read *read);

@@ -24,27 +24,26 @@ struct epoch_fetch {
     struct store_read read;
     struct gathering *gathering;
     char *to;
-    bool busy; /* guarded by the gathering's lock */
 };
 
 struct gathering {
-    struct store *store;
-    const struct stream_waiter *waiter;
-    pthread_mutex_t lock; /* guards the fields below, and fetch.busy */
-    pthread_cond_t ended; /* signalled when fewer than `most` are busy, or one has failed */
-    unsigned busy, most;
-    int error; /* the first error */
-    struct epoch_fetch fetch[FETCHES];
+    const struct stream_access *access;
+    pthread_mutex_t lock; /* guards the fields below, except `fetch` */
+    pthread_cond_t ended; /* signalled when fewer than `most` run, or one has failed */
+    unsigned running, most;
+    int error;                         /* the first error */
+    bool busy[FETCHES];                /* which of `fetch` run */
+    struct epoch_fetch fetch[FETCHES]; /* not initialised: most reads need few of them */
 };
 
 static void end_fetch(struct epoch_fetch *f, int error)
 {
     struct gathering *g = f->gathering;
     LOCK_SCOPE(&g->lock);
-    f->busy = false;
-    g->busy--;
+    g->busy[f - g->fetch] = false;
+    g->running--;
     g->error = g->error ? g->error : error;
-    if (g->busy < g->most || g->error)
+    if (g->running < g->most || g->error)
         pthread_cond_signal(&g->ended);
 }
 
@@ -64,9 +63,9 @@ static void cancel_fetches(struct gathering *g)
 {
     for (int i = 0; i < FETCHES; i++) {
         pthread_mutex_lock(&g->lock);
-        bool busy = g->fetch[i].busy;
+        bool busy = g->busy[i];
         pthread_mutex_unlock(&g->lock);
-        if (busy && store_cancel(g->store, &g->fetch[i].read))
+        if (busy && store_cancel(g->access->store, &g->fetch[i].read))
             end_fetch(&g->fetch[i], -EINTR);
     }
 }
@@ -77,11 +76,11 @@ static void cancel_fetches(struct gathering *g)
 static int await_fetches(struct gathering *g, unsigned most)
 {
     pthread_mutex_lock(&g->lock);
-    g->most = g->busy < most ? most : (most + 1) / 2;
-    while (g->busy >= g->most || (g->error && g->busy > 0)) {
+    g->most = g->running < most ? most : (most + 1) / 2;
+    while (g->running >= g->most || (g->error && g->running > 0)) {
         if (!cond_wait_until(&g->ended, &g->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND)) {
             pthread_mutex_unlock(&g->lock);
-            bool gone = g->waiter->gave_up(g->waiter->user);
+            bool gone = g->access->gave_up(g->access->user);
             pthread_mutex_lock(&g->lock);
             if (gone && !g->error)
                 g->error = -EINTR;
@@ -99,16 +98,16 @@ static int await_fetches(struct gathering *g, unsigned most)
 
 static int begin_fetch(struct gathering *g, const struct span *span, char *to)
 {
-    struct epoch_fetch *f = NULL;
-    int error = await_fetches(g, FETCHES);
+    int i = 0, error = await_fetches(g, FETCHES);
     if (error)
         return error;
     pthread_mutex_lock(&g->lock);
-    for (int i = 0; !f; i++)
-        f = g->fetch[i].busy ? NULL : &g->fetch[i];
-    f->busy = true;
-    g->busy++;
+    while (g->busy[i])
+        i++;
+    g->busy[i] = true;
+    g->running++;
     pthread_mutex_unlock(&g->lock);
+    struct epoch_fetch *f = &g->fetch[i];
     f->gathering = g;
     f->to = to;
     memset(&f->read, 0, offsetof(struct store_read, answer));
@@ -117,7 +116,7 @@ static int begin_fetch(struct gathering *g, const struct span *span, char *to)
     answer_init(&f->read.answer);
     f->read.span = *span;
     f->read.done = fetch_ended;
-    error = store_read(g->store, &f->read);
+    error = store_read(g->access->store, &f->read);
     if (error != -EINPROGRESS)
         fetch_ended(&f->read, error);
     return 0;
@@ -238,16 +237,13 @@ static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t of
     return error || !epoch_stream_renames(s) ? error : rename_samples(g, s, offset, n, to);
 }
 
-static struct gathering *gathering_create(struct store *store, const struct stream_waiter *waiter)
+static struct gathering *gathering_create(const struct stream_access *access)
 {
     struct gathering *g = malloc(sizeof *g);
     if (!g)
         return NULL;
     memset(g, 0, offsetof(struct gathering, fetch));
-    for (int i = 0; i < FETCHES; i++)
-        g->fetch[i].busy = false;
-    g->store = store;
-    g->waiter = waiter;
+    g->access = access;
     pthread_mutex_init(&g->lock, NULL);
     cond_init(&g->ended);
     return g;
@@ -261,10 +257,9 @@ static void gathering_destroy(struct gathering *g)
     free(g);
 }
 
-int stream_read_file(struct store *store, const struct stream_waiter *waiter, uint32_t file, uint64_t offset, size_t n,
-                     char *to)
+int stream_read_file(const struct stream_access *access, uint32_t file, uint64_t offset, size_t n, char *to)
 {
-    struct gathering *g = gathering_create(store, waiter);
+    struct gathering *g = gathering_create(access);
     if (!g)
         return -ENOMEM;
     int error = fetch_range(g, file, offset, n, to), late = await_fetches(g, 1);
@@ -272,10 +267,10 @@ int stream_read_file(struct store *store, const struct stream_waiter *waiter, ui
     return error ? error : late;
 }
 
-int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
-                      uint64_t offset, size_t n, char *to)
+int epoch_stream_read(const struct epoch_stream *stream, const struct stream_access *access, uint64_t offset, size_t n,
+                      char *to)
 {
-    struct gathering *g = gathering_create(store, waiter);
+    struct gathering *g = gathering_create(access);
     if (!g)
         return -ENOMEM;
     int error = gather(g, stream, offset, n, to);

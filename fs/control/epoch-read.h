@@ -8,16 +8,17 @@
 
 struct store;
 
-struct stream_waiter {
+/* How to read: from where, and until when. */
+struct stream_access {
+    struct store *store;
     bool (*gave_up)(void *user); /* true: nobody waits any more */
     void *user;
 };
-/* Read n bytes at the offset; the stream has all of them. Waits. -EINTR: the waiter gave up; else the store's error for
- * one of the samples. */
-int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
-                      uint64_t offset, size_t n, char *to);
+/* Read n bytes at the offset; the stream has all of them. Waits. -EINTR: nobody waits any more; else the store's error
+ * for one of the samples. */
+int epoch_stream_read(const struct epoch_stream *stream, const struct stream_access *access, uint64_t offset, size_t n,
+                      char *to);
 /* The same for n bytes of a file of the catalog. */
-int stream_read_file(struct store *store, const struct stream_waiter *waiter, uint32_t file, uint64_t offset, size_t n,
-                     char *to);
+int stream_read_file(const struct stream_access *access, uint32_t file, uint64_t offset, size_t n, char *to);
 
 #endif

@@ -1,6 +1,7 @@
 /* The table of a stream. */
 #include "fs/control/epoch-stream.h"
 
+#include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/scratch.h"
 
@@ -206,17 +207,10 @@ bool epoch_stream_next(const struct epoch_stream *s, struct stream_sample *sampl
 
 bool epoch_stream_find(const struct epoch_stream *s, uint64_t offset, struct stream_sample *found)
 {
-    uint64_t low = 0, high = s->count / MARK_EVERY_SAMPLES + 1;
     if (offset >= s->end)
         return false;
-    while (high - low > 1) { /* the last mark at or before the offset */
-        uint64_t middle = low + (high - low) / 2;
-        if (s->mark[middle] <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    bool found_one = stream_sample_at(s, low * MARK_EVERY_SAMPLES, s->mark[low], found);
+    uint64_t mark = bisect(i, s->count / MARK_EVERY_SAMPLES, s->mark[i + 1] <= offset); /* at or before the offset */
+    bool found_one = stream_sample_at(s, mark * MARK_EVERY_SAMPLES, s->mark[mark], found);
     while (found_one && found->to <= offset)
         found_one = epoch_stream_next(s, found);
     return found_one;

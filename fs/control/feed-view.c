@@ -26,8 +26,8 @@ static const char *coverage_of(uint32_t flags)
 
 /* --- status --- */
 
-/* The rank with this number in the plan; the feeder's order may differ from the plan's. */
-static const struct feed_rank *find_rank(const struct feed *feed, unsigned slot, uint64_t number, uint32_t rank)
+/* The feeder's order may differ from the plan's. */
+const struct feed_rank *feed_view_rank(const struct feed *feed, unsigned slot, uint64_t number, uint32_t rank)
 {
     for (int i = 0; i < FEED_RANKS; i++) {
         const struct feed_rank *r = &feed->rank[slot][i];
@@ -59,7 +59,7 @@ static void add_plan(struct json *j, const struct feed *feed, unsigned slot, con
     json_uints(j, {"number", plan->number}, {"epoch", plan->epoch});
     json_begin_array(j, "ranks");
     for (uint32_t i = 0; i < ranks; i++) {
-        const struct feed_rank *r = find_rank(feed, slot, plan->number, plan->rank[i]);
+        const struct feed_rank *r = feed_view_rank(feed, slot, plan->number, plan->rank[i]);
         if (r)
             add_rank(j, r);
     }

@@ -102,10 +102,10 @@ static bool part_gave_up(void *user)
 static int read_part(void *user, void *to, size_t n, uint64_t offset)
 {
     struct part_scan *s = user;
-    const struct stream_waiter waiter = {part_gave_up, s->part};
+    const struct stream_access access = {s->part->all->control->config.store, part_gave_up, s->part};
     if (part_gave_up(s->part))
         return -EINTR;
-    int error = stream_read_file(s->part->all->control->config.store, &waiter, (uint32_t)s->part->key, offset, n, to);
+    int error = stream_read_file(&access, (uint32_t)s->part->key, offset, n, to);
     if (offset + n > s->part->seen) {
         atomic_fetch_add(&s->part->all->worked, offset + n - s->part->seen);
         atomic_store(&s->part->seen, offset + n);

@@ -58,7 +58,7 @@ static int fetch_list(struct control *control, uint32_t node, const struct sampl
 {
     const uint64_t files = SAMPLES_HEADER + record->count * sizeof(uint32_t);
     const uint64_t records = SAMPLES_HEADER + record->count * sizeof(struct record);
-    uint64_t key = samples_key(&record->digest), length = 1, said;
+    uint64_t key = digest_head(&record->digest), length = 1, said;
     for (uint64_t at = 0; at < length; at += BLOB_PIECE) {
         int error = peers_blob(control->config.peers, &(struct blob_question){node, key, at}, piece, &said);
         if (!error && (at > 0 ? said != length : said != files && said != records))

@@ -277,17 +277,6 @@ static int look_list(struct control *control, const char *name, const struct ask
     return 0;
 }
 
-static uint64_t count_paths(const char *payload, size_t n, char separator)
-{
-    const char *end = payload + n;
-    uint64_t records = 1;
-    while (payload < end && (payload = memchr(payload, separator, (size_t)(end - payload)))) {
-        payload++;
-        records++;
-    }
-    return records;
-}
-
 int lists_put(struct control *control, const struct list_put *put, const struct asker *asker)
 {
     CLEANUP_FREE struct spreading *spreading = NULL;
@@ -345,34 +334,28 @@ static int describe_upload(struct control *control, const struct request *reques
     return why->length ? -EINVAL : 0;
 }
 
-/* `terms` NULL: the payload is paths. */
-static int make_list(struct control *control, const struct samples_upload *upload, const struct record_terms *terms,
-                     const struct asker *asker, struct samples **list)
+static int make_list(struct control *control, const struct request *request, const struct asker *asker,
+                     struct samples **list)
 {
     const struct catalog *c = control->config.catalog;
     CLEANUP_CHARGE struct charge charge = charge_like(asker->charge);
-    int error = 0;
-    if (!terms)
-        error = charge_add(&charge, count_paths(upload->text, upload->length, upload->separator) * sizeof(uint32_t),
-                           asker->why);
+    struct samples_upload upload;
+    struct record_terms terms;
+    int error = describe_upload(control, request, &upload, &terms, asker->why);
     if (error)
         return error;
-    return terms ? samples_from_records(c, upload, terms, list, asker->why)
-                 : samples_from_paths(c, upload, list, asker->why);
+    if (request->value[KEY_FORM].choice != FORM_PATHS)
+        return samples_from_records(c, &upload, &terms, list, asker->why);
+    size_t most = text_lines_most(upload.text, upload.length, upload.separator);
+    error = charge_add(&charge, most * sizeof(uint32_t), asker->why);
+    return error ? error : samples_from_paths(c, &upload, list, asker->why);
 }
 
 static int put_list(struct control *control, const struct request *request, const struct asker *asker)
 {
-    bool records = request->value[KEY_FORM].choice != FORM_PATHS;
-    struct samples_upload upload;
-    struct record_terms terms;
     struct samples *list;
-    int error = describe_upload(control, request, &upload, &terms, asker->why);
-    if (!error)
-        error = make_list(control, &upload, records ? &terms : NULL, asker, &list);
-    if (error)
-        return error;
-    return lists_put(control, &(struct list_put){request->value[KEY_NAME].text, list, 0}, asker);
+    int error = make_list(control, request, asker, &list);
+    return error ? error : lists_put(control, &(struct list_put){request->value[KEY_NAME].text, list, 0}, asker);
 }
 
 static int samples_run(struct control *control, const struct request *request, const struct asker *asker)

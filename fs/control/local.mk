@@ -45,8 +45,6 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/open.h \
 	fs/control/owners.c \
 	fs/control/owners.h \
-	fs/control/picture-fetch.c \
-	fs/control/picture-fetch.h \
 	fs/control/picture-make.c \
 	fs/control/picture-make.h \
 	fs/control/pictures.c \

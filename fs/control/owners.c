@@ -69,7 +69,7 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
         chosen->layout = chosen->view.owners;
         chosen->digest = chosen->view.layout;
     }
-    if (!wanted || memcmp(wanted, &chosen->digest, sizeof *wanted) == 0)
+    if (!wanted || digest_equal(wanted, &chosen->digest))
         return 0;
     int error = find_layout(control, wanted, asker, chosen->view.courier != 0, &chosen->opened);
     if (!error) {

@@ -7,6 +7,7 @@
 #include "fs/control/picture-make.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/epoch-read.h"
 #include "fs/control/jobs.h"
 
 #include "fs/base/clock.h"
@@ -26,9 +27,9 @@ enum {
     COEFFICIENTS = 8,        /* maximum bytes per pixel for an image with several scans */
 };
 
-static struct crew_care care_of(const struct picture_making *m)
+static struct crew_file file_of(const struct picture_making *m)
 {
-    return (struct crew_care){job_gave_up, m->job};
+    return (struct crew_file){m->bytes, m->have, {job_gave_up, m->job}};
 }
 
 static int fetch_up_to(struct picture_making *m, uint64_t wanted)
@@ -42,7 +43,8 @@ static int fetch_up_to(struct picture_making *m, uint64_t wanted)
     if (!bytes)
         return str_no_memory(m->why);
     m->bytes = bytes;
-    int error = picture_fetch(m->control->config.store, m->job, m->key.file, m->have, wanted, bytes + m->have);
+    const struct stream_access access = {m->control->config.store, job_gave_up, m->job};
+    int error = stream_read_file(&access, m->key.file, m->have, wanted - m->have, bytes + m->have);
     m->have = error ? m->have : wanted;
     return error;
 }
@@ -62,7 +64,8 @@ static int look_at_header(struct picture_making *m)
     enum image_verdict verdict = IMAGE_TRUNCATED;
     int error = fetch_up_to(m, HEAD_USUAL);
     while (!error) {
-        verdict = crew_probe(m->crew, m->bytes, m->have, care_of(m), &m->info, &reason);
+        const struct crew_file file = file_of(m);
+        verdict = crew_probe(m->crew, &file, &m->info, &reason);
         if (verdict != IMAGE_TRUNCATED || m->have == m->size)
             break;
         error = fetch_up_to(m, m->have < HEAD_LONG ? HEAD_LONG : 4 * m->have);
@@ -167,8 +170,8 @@ int making_decode(struct picture_making *m, const struct image_frame *frame, uin
         return error;
     memcpy(frame->bytes, m->npy, m->npy_length);
     uint64_t began = clock_now();
-    enum image_verdict verdict =
-        crew_decode(m->crew, m->bytes, m->size, &m->decoding, care_of(m), frame->bytes + m->npy_length, &reason);
+    const struct crew_file file = file_of(m);
+    enum image_verdict verdict = crew_decode(m->crew, &file, &m->decoding, frame->bytes + m->npy_length, &reason);
     *took = clock_now() - began;
     return verdict == IMAGE_FINE ? 0 : say_verdict(m, verdict, &reason);
 }

@@ -3,9 +3,17 @@
 #define FS_CONTROL_PICTURE_MAKE_H
 
 #include "fs/control/budget.h"
-#include "fs/control/picture-fetch.h"
 #include "fs/image/crew.h"
 #include "fs/image/frame.h"
+
+struct control;
+struct request_job;
+
+/* Which image is wanted. */
+struct picture_key {
+    uint32_t file;
+    uint32_t side; /* a longer shorter side is scaled down to this; 0: not scaled */
+};
 
 struct picture_making {
     /* set by the caller: */

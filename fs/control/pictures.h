@@ -10,7 +10,7 @@
 #define FS_CONTROL_PICTURES_H
 
 #include "fs/control/kept.h"
-#include "fs/control/picture-fetch.h"
+#include "fs/control/picture-make.h"
 
 #include "fs/base/json.h"
 #include "fs/base/str.h"

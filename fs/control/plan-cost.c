@@ -87,8 +87,7 @@ static int costs_put(struct control *control, const struct request *request, con
         return error;
     error = charge_add(&charge, request->payload_length, asker->why);
     if (!error)
-        error = samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs,
-                                   asker->why);
+        error = samples_from_costs(list, request->payload, request->payload_length, &costs, asker->why);
     return error ? error : lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker);
 }
 

@@ -398,13 +398,20 @@ static void reply_known(fuse_req_t req, const struct request_job *job, const str
     }
 }
 
-/* Another worker may have made it meanwhile. */
+/* Find the file, or make it. Another worker may have made it meanwhile, or an earlier server. */
+static int recall_made(struct request_job *job, struct known_file *known)
+{
+    struct control *control = control_of(job->req);
+    int error = file_recall(control->files, job->ino, known);
+    if (error == -ESTALE && control_filled(control) && file_find_again(control, job->ino) == 0)
+        error = file_recall(control->files, job->ino, known);
+    return error || known->kept ? error : make_known(job, known);
+}
+
 static void run_stream_read(struct request_job *job)
 {
     struct known_file known;
-    int error = file_recall(control_of(job->req)->files, job->ino, &known);
-    if (!error && !known.kept)
-        error = make_known(job, &known);
+    int error = recall_made(job, &known);
     if (error)
         fuse_reply_err(job->req, -error);
     else
@@ -415,12 +422,7 @@ static void run_stream_read(struct request_job *job)
 static void run_file_job(struct request_job *job)
 {
     struct known_file known;
-    int error = file_recall(control_of(job->req)->files, job->ino, &known);
-    if (error == -ESTALE && control_filled(control_of(job->req)) &&
-        file_find_again(control_of(job->req), job->ino) == 0)
-        error = file_recall(control_of(job->req)->files, job->ino, &known);
-    if (!error && !known.kept)
-        error = make_known(job, &known);
+    int error = recall_made(job, &known);
     if (error)
         fuse_reply_err(job->req, -error);
     else

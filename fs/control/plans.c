@@ -58,12 +58,13 @@ void plans_put(struct plans *plans, struct planned *planned)
     kept_put(&plans->kept, &planned->item);
 }
 
-struct planned *plans_find(struct plans *plans, const struct digest *digest)
+struct planned *plans_find(struct plans *plans, const struct digest *digest, const struct digest *terms)
 {
     struct kept_item *item;
     pthread_mutex_lock(&plans->kept.lock);
     TAILQ_FOREACH(item, &plans->kept.order, by_use)
-        if (item->ready && digest_equal(&planned_of(item)->summary.digest, digest))
+        if (item->ready && digest_equal(&planned_of(item)->summary.digest, digest) &&
+            digest_equal(&planned_of(item)->terms, terms))
             break;
     if (item)
         kept_use(&plans->kept, item);

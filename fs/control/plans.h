@@ -15,6 +15,7 @@ enum { PLANS_KEPT = 4 };
 struct planned {
     struct kept_item item; /* first; its key is the hash */
     struct digest layout;
+    struct digest terms; /* hash of the inputs but order and owners */
     uint64_t epoch;
     uint32_t batch;
     enum plan_mode mode;
@@ -38,8 +39,8 @@ void plans_destroy(struct plans *plans);
 /* 0 and `*planned`, a reference: it is READY. 1: the caller must make the plan, and call plans_made or plans_failed.
  * -EINTR, -ENOMEM. */
 int plans_get(struct plans *plans, const struct digest *key, const struct asker *asker, struct planned **planned);
-/* A reference to the READY plan with this digest in its summary; NULL: none is cached. */
-struct planned *plans_find(struct plans *plans, const struct digest *digest);
+/* A reference to the READY plan with these terms, and this digest in its summary; NULL: none is cached. */
+struct planned *plans_find(struct plans *plans, const struct digest *digest, const struct digest *terms);
 void plans_made(struct plans *plans, struct planned *planned); /* the caller keeps its reference */
 void plans_failed(struct plans *plans, struct planned *planned);
 void plans_put(struct plans *plans, struct planned *planned);

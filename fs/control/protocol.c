@@ -93,19 +93,3 @@ void request_fini(struct request *request)
     free(request->line);
     *request = (struct request)REQUEST_INIT;
 }
-
-bool request_record(const char **rest, size_t *n, char separator, const char **record, size_t *length)
-{
-    if (*n == 0)
-        return false;
-    const char *end = memchr(*rest, separator, *n);
-    size_t taken = end ? (size_t)(end - *rest) : *n;
-    *record = *rest;
-    *length = taken;
-    if (separator == '\n' && taken > 0 && (*rest)[taken - 1] == '\r')
-        (*length)--;
-    taken += end != NULL;
-    *rest += taken;
-    *n -= taken;
-    return true;
-}

@@ -76,9 +76,4 @@ static inline char request_separator(const struct key_value *sep)
     return sep->choice == 0 ? '\n' : '\0';
 }
 
-/* Take the next record of a payload whose records end with `separator`; the end of the last one may be missing. A
- * carriage return before a newline belongs to the line end. Moves `*rest` and `*n` past it. False: there is none
- * left. */
-bool request_record(const char **rest, size_t *n, char separator, const char **record, size_t *length);
-
 #endif

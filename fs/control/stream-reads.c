@@ -35,12 +35,10 @@ static struct ahead_read read_of(fuse_req_t req, struct epoch_stream *stream, co
 {
     uint64_t length = epoch_stream_length(stream), left = job->offset < length ? length - job->offset : 0;
     return (struct ahead_read){.stream = stream,
-                               .store = control_of(req)->config.store,
+                               .access = {control_of(req)->config.store, job_gave_up, (void *)job},
                                .ino = job->ino,
                                .offset = job->offset,
-                               .n = job->size < left ? job->size : (size_t)left,
-                               .gave_up = job_gave_up,
-                               .user = (void *)job};
+                               .n = job->size < left ? job->size : (size_t)left};
 }
 
 /* Before the reply, so that its reader finds it counted. */
@@ -82,9 +80,8 @@ void stream_read_wait(struct request_job *job, struct epoch_stream *stream)
     unsigned longer = job->turns < TURNS_LONGER ? job->turns : TURNS_LONGER;
     struct worker_turn turn = {job, clock_now() + ((uint64_t)TURN_MS << longer) * MILLISECOND};
     struct ahead_read read = read_of(job->req, stream, job);
-    const struct stream_waiter waiter = {turn_is_over, &turn};
-    read.gave_up = turn_is_over;
-    read.user = &turn;
+    read.access.gave_up = turn_is_over;
+    read.access.user = &turn;
     int error = reply_ahead(job->req, &read, true);
     if (!error)
         return;
@@ -93,7 +90,7 @@ void stream_read_wait(struct request_job *job, struct epoch_stream *stream)
         return;
     CLEANUP_FREE char *bytes = malloc(read.n + 1);
     if (error == -EAGAIN)
-        error = bytes ? epoch_stream_read(stream, read.store, &waiter, read.offset, read.n, bytes) : -ENOMEM;
+        error = bytes ? epoch_stream_read(stream, &read.access, read.offset, read.n, bytes) : -ENOMEM;
     job->again = error == -EINTR && !job_gave_up(job);
     if (job->again)
         return;

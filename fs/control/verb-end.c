@@ -36,8 +36,10 @@ static int refuse_number(const char *key, struct str *why)
     return str_fail(why, -EINVAL, "`%s` must be a whole number", key);
 }
 
-static int parse_end(const struct key_value *value, struct feed_end *end, struct digest *digest, struct str *why)
+static int parse_end(const struct key_value *value, const struct asker *asker, struct feed_end *end,
+                     struct digest *digest)
 {
+    struct str *why = asker->why;
     uint64_t rank;
     if (number_parse(value[EPOCH].text, 0, UINT64_MAX, &end->epoch))
         return refuse_number("epoch", why);
@@ -47,6 +49,8 @@ static int parse_end(const struct key_value *value, struct feed_end *end, struct
         return str_fail(why, -EINVAL, "`digest` must be the digest of a plan: 32 hexadecimal digits");
     if (value[POSITION].text && number_parse(value[POSITION].text, 0, UINT32_MAX, &end->told))
         return refuse_number("position", why);
+    if (asker->charge && asker->charge->other)
+        return str_fail(why, -EPERM, "only the mount's owner may report a list's position or its end");
     end->told += value[POSITION].text != NULL;
     end->digest = value[DIGEST].text ? digest : NULL;
     end->rank = (uint32_t)rank;
@@ -60,22 +64,11 @@ static void await_report(const struct control *control, const struct feed_end *e
     uint64_t give_up = clock_now() + FEED_END_MS * MILLISECOND;
     while (clock_now() < give_up && !asker_gave_up(asker) && atomic_load(&feed->feeder) &&
            !atomic_load(&feed->paused)) {
-        for (int i = 0; i < FEED_RANKS; i++) {
-            const struct feed_rank *r = &feed->rank[end->slot][i];
-            if (atomic_load(&r->number) == end->number && atomic_load(&r->rank) == end->rank &&
-                atomic_load(&r->closed) >= end->ended)
-                return;
-        }
+        const struct feed_rank *r = feed_view_rank(feed, end->slot, end->number, end->rank);
+        if (r && atomic_load(&r->closed) >= end->ended)
+            return;
         clock_sleep(MILLISECOND);
     }
-}
-
-/* 0, or why not. */
-static int check_asker(const struct asker *asker)
-{
-    if (!asker->charge || !asker->charge->other)
-        return 0;
-    return str_fail(asker->why, -EPERM, "only the mount's owner may report a list's position or its end");
 }
 
 static int refuse_list(const struct feed_end *end, int error, struct str *why)
@@ -98,9 +91,7 @@ static int at_run(struct control *control, const struct request *request, const 
 {
     struct feed_end at = {0};
     struct digest digest;
-    int error = parse_end(request->value, &at, &digest, asker->why);
-    if (!error)
-        error = check_asker(asker);
+    int error = parse_end(request->value, asker, &at, &digest);
     if (error)
         return error;
     error = tell_position(control, &at);
@@ -114,9 +105,7 @@ static int end_run(struct control *control, const struct request *request, const
 {
     struct feed_end end = {0};
     struct digest digest;
-    int error = parse_end(request->value, &end, &digest, asker->why);
-    if (!error)
-        error = check_asker(asker);
+    int error = parse_end(request->value, asker, &end, &digest);
     if (error)
         return error;
     end.stopped = request->value[STOPPED].choice == 1;

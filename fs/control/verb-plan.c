@@ -103,28 +103,23 @@ static int making_prepare(struct making *m)
     return error ? error : place_ranks(m);
 }
 
-/* The hash of all inputs, without which part of the plan is requested. */
-static struct digest making_key(const struct making *m)
+/* The hash of all inputs but order and owners. */
+static struct digest making_terms(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
     struct {
-        struct digest layout, list, payload, nodes;
-        uint64_t epoch, seed, skip;
-        uint64_t from, to;
-        uint32_t ranks, batch, order, distinct, mode, tail, echo, echo_at, echo_buffer, balance, window, chosen;
-        struct digest cost, without, units;
+        struct digest list, without, cost;
+        uint64_t epoch, skip, from, to;
+        uint32_t ranks, batch, mode, tail, echo, echo_at, echo_buffer, balance, window, chosen;
     } made_of = {
-        .layout = m->table->layout,
         .list = *samples_digest(m->list),
-        .payload = hash128(m->question->payload, plan_request_has_payload(w) ? m->question->payload_length : 0, 0),
-        .nodes = hash128(m->node_of_rank, m->node_of_rank ? w->ranks * sizeof *m->node_of_rank : 0, 0),
+        .cost = m->cost.digest,
         .epoch = w->epoch,
-        .seed = w->seed,
         .skip = w->skip,
+        .from = w->from,
+        .to = w->to,
         .ranks = w->ranks,
         .batch = w->batch,
-        .order = w->order,
-        .distinct = w->distinct,
         .mode = w->mode,
         .tail = w->tail,
         .echo = w->echo,
@@ -132,16 +127,32 @@ static struct digest making_key(const struct making *m)
         .echo_buffer = w->echo_buffer,
         .balance = w->cost ? w->balance : 0,
         .window = w->cost ? w->window : 0,
-        .cost = m->cost.digest,
         .chosen = w->chosen,
-        .from = w->from,
-        .to = w->to,
     };
-
-    if (m->node_of_rank)
-        made_of.units = hash128(m->units.of_node, m->table->owners.nodes * sizeof *m->units.of_node, 0);
     if (m->without)
         made_of.without = *samples_digest(m->without);
+    return hash128(&made_of, sizeof made_of, 0);
+}
+
+/* The hash of all inputs, without which part of the plan is requested. */
+static struct digest making_key(const struct making *m, const struct digest *terms)
+{
+    const struct plan_request *w = m->wanted;
+    struct {
+        struct digest terms, layout, nodes, units, payload;
+        uint64_t seed;
+        uint32_t order, distinct;
+    } made_of = {
+        .terms = *terms,
+        .layout = m->table->layout,
+        .nodes = hash128(m->node_of_rank, m->node_of_rank ? w->ranks * sizeof *m->node_of_rank : 0, 0),
+        .payload = hash128(m->question->payload, plan_request_has_payload(w) ? m->question->payload_length : 0, 0),
+        .seed = w->seed,
+        .order = w->order,
+        .distinct = w->distinct,
+    };
+    if (m->node_of_rank)
+        made_of.units = hash128(m->units.of_node, m->table->owners.nodes * sizeof *m->units.of_node, 0);
     return hash128(&made_of, sizeof made_of, 0);
 }
 
@@ -160,6 +171,7 @@ static uint64_t sample_cost(void *user, uint32_t sample)
 static int fill_planned(struct making *m, struct plan *plan, struct planned *planned)
 {
     planned->layout = m->table->layout;
+    planned->terms = making_terms(m);
     planned->epoch = m->wanted->epoch;
     planned->batch = m->wanted->batch;
     planned->mode = m->wanted->mode;
@@ -172,6 +184,9 @@ static int fill_planned(struct making *m, struct plan *plan, struct planned *pla
     if (error)
         return error;
     error = plan_run(plan, planned->lists, &m->stop, &planned->summary);
+    /* also of the samples: ranks that have different lists of one name must not agree */
+    const struct digest pair[] = {planned->summary.digest, *samples_digest(m->list)};
+    planned->summary.digest = hash128(pair, sizeof pair, 0);
     if (error == -ERANGE)
         str_adds(m->why, "`cost`: the samples of a step, or of a window, cost more than 2^52 together");
     return error == -ENOMEM ? str_no_memory(m->why) : error;
@@ -229,27 +244,15 @@ static int make_plan(struct making *m, struct planned *planned)
     return error;
 }
 
-static bool has_digest(const struct planned *planned, const struct digest *digest)
-{
-    return memcmp(&planned->summary.digest, digest, sizeof *digest) == 0;
-}
-
-static bool is_plan_of(const struct planned *planned, const struct plan_request *w)
-{
-    return planned->epoch == w->epoch && planned->shape.ranks == w->ranks && planned->batch == w->batch &&
-           planned->mode == w->mode;
-}
-
-/* With `digest` the order may be left out: the plan may be cached. */
+/* With `digest` the order may be left out: the plan may be cached. It may be of owners that are no longer known here.
+ * But its numbers are of the same samples. */
 static int find_plan(struct making *m, struct planned **planned)
 {
     struct plans *plans = m->control->plans;
-    if (m->wanted->digested && (*planned = plans_find(plans, &m->wanted->digest))) {
-        if (is_plan_of(*planned, m->wanted))
-            return 0;
-        plans_put(plans, *planned);
-    }
-    struct digest key = making_key(m);
+    struct digest terms = making_terms(m);
+    if (m->wanted->digested && (*planned = plans_find(plans, &m->wanted->digest, &terms)))
+        return 0;
+    struct digest key = making_key(m, &terms);
     int turn = plans_get(plans, &key, m->question->asker, planned);
     if (turn <= 0)
         return turn;
@@ -406,7 +409,7 @@ int plan_answer(struct control *control, const struct plan_question *question, s
     if (!error)
         error = find_plan(&m, &planned);
     if (!error) {
-        if (m.wanted->digested && !has_digest(planned, &m.wanted->digest)) {
+        if (m.wanted->digested && !digest_equal(&planned->summary.digest, &m.wanted->digest)) {
             error = str_fail(asker->why, -ESTALE,
                              "`digest`: these keys give another plan, and the plan with this digest is not cached");
         } else {

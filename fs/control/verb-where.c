@@ -1,4 +1,5 @@
 /* `where`: the sample number, the owner and the tier of a path. */
+#include "fs/catalog/path-search.h"
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
@@ -12,49 +13,16 @@
 
 enum {
     LOOK_UP_EVERY = 4096, /* paths between two checks whether anybody still waits */
-    PLAIN_MOST = 2 * CATALOG_PATH_MAX,
-    FIELDS_MOST = 64, /* maximum bytes of a line in addition to its path */
+    FIELDS_MOST = 64,     /* maximum bytes of a line in addition to its path */
 };
 
-/* The rest of the path after the prefix and its slash; NULL: the path is not below it. */
-static const char *path_behind(const char *prefix, const char *path, size_t n)
-{
-    size_t length = strlen(prefix);
-    while (length > 0 && prefix[length - 1] == '/')
-        length--;
-    return n > length && memcmp(path, prefix, length) == 0 && path[length] == '/' ? path + length : NULL;
-}
-
-static int find_relative(const struct catalog *c, const char *path, size_t n, uint32_t *file)
-{
-    uint64_t ino;
-    int error = catalog_find(c, path, n, &ino);
-    return error ? error : catalog_ino_file(c, ino, file);
-}
-
-/* A path is relative, or absolute in the source or the mount. */
-static int find_file(const struct control *control, const char *path, size_t n, uint32_t *file)
-{
-    int error = -ENOENT;
-    if (n == 0 || path[0] != '/')
-        return find_relative(control->config.catalog, path, n, file);
-    for (const char *const *prefix = control->prefixes; error && *prefix; prefix++) {
-        const char *rest = path_behind(*prefix, path, n);
-        if (rest)
-            error = find_relative(control->config.catalog, rest, n - (size_t)(rest - path), file);
-    }
-    return error;
-}
-
-/* Lines are in the format of the file `samples`; unescaped paths are also accepted. */
-static int find_line(const struct control *control, const char *path, size_t n, uint32_t *file)
-{
-    char plain[PLAIN_MOST];
-    if (n > 0 && n <= sizeof plain && memchr(path, '\\', n) &&
-        find_file(control, plain, samples_text_unescape(path, n, plain), file) == 0)
-        return 0;
-    return find_file(control, path, n, file);
-}
+struct where {
+    const struct control *control;
+    const struct world_view *view;
+    struct path_search search;
+    bool lines; /* paths are lines in the format of the file `samples`; unescaped paths are also accepted */
+    struct str *reply;
+};
 
 /* What a line asks for: a file, or with TAB and an offset after the path, one byte of it, such as a record's first. */
 struct where_place {
@@ -62,28 +30,23 @@ struct where_place {
     uint64_t offset;
 };
 
-static int find_offset(const struct control *control, const char *path, size_t n, struct where_place *place)
+static int find_offset(struct where *w, const char *path, size_t n, struct where_place *place)
 {
-    const char *tab = memrchr(path, '\t', n);
-    char digits[24];
-    size_t length = tab ? n - (size_t)(tab + 1 - path) : 0;
-    if (length == 0 || length >= sizeof digits)
+    const char *tab = memrchr(path, '\t', n), *end = path + n;
+    const char *at = tab ? tab + 1 : end;
+    if (!number_take(&at, end, INT64_MAX, &place->offset) || at != end)
         return -ENOENT;
-    memcpy(digits, tab + 1, length);
-    digits[length] = '\0';
-    int error = number_parse(digits, 0, INT64_MAX, &place->offset);
-    if (!error)
-        error = find_line(control, path, (size_t)(tab - path), &place->file);
-    if (!error && place->offset >= catalog_file(control->config.catalog, place->file).size)
+    int error = path_search_line(&w->search, path, (size_t)(tab - path), &place->file);
+    if (!error && place->offset >= catalog_file(w->search.catalog, place->file).size)
         error = -ERANGE;
     return error;
 }
 
-static int find_place(const struct control *control, const char *path, size_t n, bool line, struct where_place *place)
+static int find_place(struct where *w, const char *path, size_t n, struct where_place *place)
 {
-    int error = (line ? find_line : find_file)(control, path, n, &place->file);
+    int error = (w->lines ? path_search_line : path_search_find)(&w->search, path, n, &place->file);
     place->offset = 0;
-    return error && line ? find_offset(control, path, n, place) : error;
+    return error && w->lines ? find_offset(w, path, n, place) : error;
 }
 
 static bool is_held(const struct control *control, const struct where_place *place, enum tier_name *tier)
@@ -94,50 +57,46 @@ static bool is_held(const struct control *control, const struct where_place *pla
 
 /* The owner by the layout, also while its world is gone. If there never was a world, it is this node for what it
  * has cached. */
-static void add_owner(const struct control *control, const struct world_view *view, const struct where_place *place,
-                      bool held, struct str *reply)
+static void add_owner(const struct where *w, const struct where_place *place, bool held)
 {
     uint32_t owner = held ? 0 : NO_OWNER;
-    if (view->owners)
-        owner = layout_owner(view->owners, layout_group(view->owners, view->me),
-                             extents_at(control->extents, place->file, place->offset));
+    if (w->view->owners)
+        owner = layout_owner(w->view->owners, layout_group(w->view->owners, w->view->me),
+                             extents_at(w->control->extents, place->file, place->offset));
     if (owner == NO_OWNER)
-        str_adds(reply, "-");
+        str_adds(w->reply, "-");
     else
-        str_addf(reply, "%u", owner);
+        str_addf(w->reply, "%u", owner);
 }
 
-static void add_line(const struct control *control, const struct world_view *view, const char *path, size_t n,
-                     bool line, struct str *reply)
+static void add_line(struct where *w, const char *path, size_t n)
 {
     enum tier_name tier;
     struct where_place place;
-    if (find_place(control, path, n, line, &place) == 0) {
-        bool held = is_held(control, &place, &tier);
-        str_addf(reply, "%u\t", place.file);
-        add_owner(control, view, &place, held, reply);
-        str_addf(reply, "\t%s\t", held ? tier_names[tier] : "-");
+    if (find_place(w, path, n, &place) == 0) {
+        bool held = is_held(w->control, &place, &tier);
+        str_addf(w->reply, "%u\t", place.file);
+        add_owner(w, &place, held);
+        str_addf(w->reply, "\t%s\t", held ? tier_names[tier] : "-");
     } else {
-        str_adds(reply, "-\t-\t-\t");
+        str_adds(w->reply, "-\t-\t-\t");
     }
-    if (line)
-        str_add(reply, path, n);
+    if (w->lines)
+        str_add(w->reply, path, n);
     else
-        samples_text_escape(path, n, reply);
-    str_adds(reply, "\n");
+        samples_text_escape(path, n, w->reply);
+    str_adds(w->reply, "\n");
 }
 
-static int add_lines(const struct control *control, const struct world_view *view, const struct request *request,
-                     const struct asker *asker)
+static int add_lines(struct where *w, const struct request *request, const struct asker *asker)
 {
     const char *rest = request->payload, *path;
     size_t left = request->payload_length, n;
-    char separator = request_separator(&request->value[0]);
-    for (uint64_t i = 1; request_record(&rest, &left, separator, &path, &n); i++) {
+    for (uint64_t i = 1; text_line(&rest, &left, w->lines ? '\n' : '\0', &path, &n); i++) {
         int error = charge_reach(asker->charge, asker->reply->length + 2 * n + FIELDS_MOST, asker->why);
         if (error)
             return error;
-        add_line(control, view, path, n, separator == '\n', asker->reply);
+        add_line(w, path, n);
         if (i % LOOK_UP_EVERY == 0 && asker_gave_up(asker))
             return str_fail(asker->why, -EINTR, "interrupted");
     }
@@ -147,7 +106,12 @@ static int add_lines(const struct control *control, const struct world_view *vie
 static int where_run(struct control *control, const struct request *request, const struct asker *asker)
 {
     CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
-    int error = add_lines(control, &view, request, asker);
+    struct where w = {.control = control,
+                      .view = &view,
+                      .search = {.catalog = control->config.catalog, .prefixes = control->prefixes},
+                      .lines = request_separator(&request->value[0]) == '\n',
+                      .reply = asker->reply};
+    int error = add_lines(&w, request, asker);
     if (error)
         return error;
     if (!asker->reply->length)

@@ -57,17 +57,15 @@ enum work_class verbs_class(const char *bytes, size_t n)
     CLEANUP_STR struct str why = STR_INIT;
     const char *end = n ? memchr(bytes, '\n', n) : NULL;
     if (n && request_parse_line(verbs, bytes, end ? (size_t)(end - bytes) : n, &request, &why) == 0) {
-        if (request.verb == &verb_exchange || request.verb == &verb_shuffle)
+        const struct verb *verb = request.verb;
+        if (verb == &verb_exchange || verb == &verb_shuffle || verb == &verb_samples || verb == &verb_costs ||
+            (verb == &verb_stage && verb_stage_chooses(&request)))
             return WORK_TURN;
-        if (request.verb == &verb_end)
+        if (verb == &verb_end)
             return WORK_END;
-        if (request.verb == &verb_samples || request.verb == &verb_costs)
-            return WORK_TURN;
-        if (request.verb == &verb_stage && verb_stage_chooses(&request))
-            return WORK_TURN;
-        if (request.verb == &verb_index)
+        if (verb == &verb_index)
             return WORK_STREAM; /* it waits for another node */
-        if (request.verb == &verb_plan)
+        if (verb == &verb_plan)
             return WORK_LONG;
     }
     return n > QUICK_MOST ? WORK_LONG : WORK_QUICK;

@@ -1,6 +1,7 @@
 /* Stores lists and their index. */
 #include "fs/feed/course.h"
 
+#include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 
 #include <errno.h>
@@ -101,15 +102,7 @@ void course_destroy(struct feed_course *c)
 /* The first place in `sorted` whose file is not below `file`. */
 static uint32_t lower_bound(const struct feed_course *c, uint64_t file)
 {
-    uint32_t low = 0, high = c->start[c->ranks];
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (c->file[c->sorted[middle]] < file)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)bisect(i, c->start[c->ranks], c->file[c->sorted[i]] < file);
 }
 
 struct course_places course_find(const struct feed_course *c, uint32_t file)
@@ -127,10 +120,11 @@ bool course_has(const struct feed_course *c, uint32_t file)
     return c->records ? c->containers[file / 64] >> file % 64 & 1 : course_find(c, file).count > 0;
 }
 
-uint32_t course_list(const struct feed_course *c, uint32_t place)
+uint32_t course_list(const struct feed_course *c, uint32_t place, uint32_t *position)
 {
     uint32_t r = 0;
     while (place >= c->start[r + 1])
         r++;
+    *position = place - c->start[r];
     return r;
 }

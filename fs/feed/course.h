@@ -53,7 +53,7 @@ struct course_places {
 };
 bool course_has(const struct feed_course *c, uint32_t file); /* in any of its lists */
 struct course_places course_find(const struct feed_course *c, uint32_t file);
-/* Index into `rank` of the list that this place belongs to. */
-uint32_t course_list(const struct feed_course *c, uint32_t place);
+/* Index into `rank` of the list that this place belongs to, and its position there. */
+uint32_t course_list(const struct feed_course *c, uint32_t place, uint32_t *position);
 
 #endif

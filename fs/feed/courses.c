@@ -111,9 +111,9 @@ static uint32_t distance_of(const struct course_read *read)
 /* Of several possible places, choose the one nearest to its loader. */
 static void rate_place(struct feed_course *c, uint32_t place, struct course_read *best)
 {
-    uint32_t list = course_list(c, place);
-    struct course_read read = {c, list, place - c->start[list], WINDOW_STRAY};
-    enum window_rate rate = window_rate(&c->window[list], read.position);
+    uint32_t position, list = course_list(c, place, &position);
+    struct course_read read = {c, list, position, WINDOW_STRAY};
+    enum window_rate rate = window_rate(&c->window[list], position);
     if (rate == WINDOW_RECENTLY || (!c->left[list] && is_open(c, list)))
         read.rate = rate;
     bool foreseen = read.rate == WINDOW_NEAR || read.rate == WINDOW_AHEAD;
@@ -164,8 +164,8 @@ static void take_stray(struct feed_courses *cs, uint32_t file, uint64_t now)
         struct feed_course *c = cs->course[i];
         struct course_places places = course_find(c, file);
         for (uint32_t p = 0; p < places.count; p++) {
-            uint32_t list = course_list(c, places.place[p]);
-            if (!window_stray(&c->window[list], places.place[p] - c->start[list]))
+            uint32_t position, list = course_list(c, places.place[p], &position);
+            if (!window_stray(&c->window[list], position))
                 continue;
             c->left[list] = false;
             c->seen[list] = now;

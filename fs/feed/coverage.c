@@ -46,9 +46,9 @@ unsigned list_state(const struct coverage_plan *p, uint32_t list, uint32_t file,
     unsigned state = 0;
     *first = UINT32_MAX;
     for (uint32_t i = 0; i < places.count; i++) {
-        if (course_list(p->course, places.place[i]) != list)
+        uint32_t position;
+        if (course_list(p->course, places.place[i], &position) != list)
             continue;
-        uint32_t position = places.place[i] - p->course->start[list];
         *first = *first < position ? *first : position;
         state |= p->list[list].state[position];
     }
@@ -117,9 +117,9 @@ static void find_choices(struct coverage *c, uint32_t file, uint64_t now, struct
     for (struct coverage_plan *p = c->plans; p; p = p->next) {
         struct course_places places = course_find(p->course, file);
         for (uint32_t i = 0; i < places.count; i++) {
-            struct choice at = {p, course_list(p->course, places.place[i]), 0, 0};
+            struct choice at = {.plan = p};
+            at.list = course_list(p->course, places.place[i], &at.position);
             struct coverage_list *l = &p->list[at.list];
-            at.position = places.place[i] - p->course->start[at.list];
             if (!l->open || l->state[at.position] & ENTRY_READ)
                 continue;
             l->state[at.position] |= ENTRY_EVENT;
@@ -170,10 +170,11 @@ static void close_unread(struct coverage *c, uint32_t file)
     for (struct coverage_plan *p = c->plans; p; p = p->next) {
         struct course_places places = course_find(p->course, file);
         for (uint32_t i = 0; i < places.count; i++) {
-            struct coverage_list *l = &p->list[course_list(p->course, places.place[i])];
+            uint32_t position, list = course_list(p->course, places.place[i], &position);
+            struct coverage_list *l = &p->list[list];
             if (!l->open)
                 continue;
-            l->state[places.place[i] - p->course->start[course_list(p->course, places.place[i])]] |= ENTRY_EVENT;
+            l->state[position] |= ENTRY_EVENT;
             l->flags |= FEED_MAPPED;
             l->dirty = true;
         }
@@ -257,8 +258,7 @@ void coverage_take_answer(struct coverage *c, const struct feed_answer *a, const
     for (struct coverage_plan *p = c->plans; p; p = p->next) {
         struct course_places places = course_find(p->course, a->file);
         for (uint32_t i = 0; i < places.count; i++) {
-            uint32_t list = course_list(p->course, places.place[i]);
-            uint32_t position = places.place[i] - p->course->start[list];
+            uint32_t position, list = course_list(p->course, places.place[i], &position);
             struct coverage_list *l = &p->list[list];
             if (!l->open || (only && l != only))
                 continue;

@@ -14,17 +14,21 @@ enum {
     AGAIN_S = 1,
 };
 
+static struct feed_course *find_course(const struct feeder *f, int slot)
+{
+    for (int i = 0; i < f->courses.count; i++)
+        if (f->courses.course[i]->slot == slot)
+            return f->courses.course[i];
+    return NULL;
+}
+
 static void drop_course(struct feeder *f, int slot)
 {
-    for (int i = 0; i < f->courses.count; i++) {
-        struct feed_course *c = f->courses.course[i];
-        if (c->slot != slot)
-            continue;
-        if (c->coverage)
-            coverage_forget(f->coverage, c->coverage);
+    struct feed_course *c = find_course(f, slot);
+    if (c && c->coverage)
+        coverage_forget(f->coverage, c->coverage);
+    if (c)
         courses_remove(&f->courses, c);
-        break;
-    }
 }
 
 /* What was not watched for a list, or not all the time by this feeder. */
@@ -61,7 +65,7 @@ static int cover_list(struct feeder *f, struct feed_course *c, uint32_t list, co
 }
 
 /* Begin and end lists as the server has recorded. */
-static void cover_course(struct feeder *f, struct feed_course *c, const struct recipe *recipe)
+static void cover_course(struct feeder *f, struct feed_course *c, const struct feed_plan *recipe)
 {
     for (uint32_t list = 0; list < c->ranks; list++) {
         int error = cover_list(f, c, list, &recipe->asking[list]);
@@ -91,7 +95,7 @@ static void drop_stale(struct feeder *f)
         drop_course(f, c->slot);
 }
 
-static void begin_course(struct feeder *f, struct feed_course *c, int slot, const struct recipe *recipe)
+static void begin_course(struct feeder *f, struct feed_course *c, int slot, const struct feed_plan *recipe)
 {
     struct pace_watched watched = {0};
     c->slot = slot;
@@ -110,7 +114,7 @@ static void begin_course(struct feeder *f, struct feed_course *c, int slot, cons
 }
 
 /* While a plan is tried again, reads of it are not matched. */
-static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
+static void try_plan(struct feeder *f, int slot, const struct feed_plan *recipe)
 {
     struct feeder_plan *plan = &f->plan[slot];
     struct feed_course *course;
@@ -138,27 +142,24 @@ void plans_drop_guesses(struct feeder *f, uint64_t kind)
 
 /* A known plan: a loader requested it again (or requested a guess), or one of its lists ended. False: it was
  * dropped. */
-static bool confirm_plan(struct feeder *f, int slot, const struct recipe *recipe)
+static bool confirm_plan(struct feeder *f, int slot, const struct feed_plan *recipe)
 {
-    for (int i = 0; i < f->courses.count; i++) {
-        struct feed_course *c = f->courses.course[i];
-        if (c->slot != slot)
-            continue;
-        /* files that were fed for a guess may have left the page cache */
-        for (uint32_t list = 0; c->guessed && !recipe->guessed && list < c->ranks; list++)
-            if (c->seen[list] == 0)
-                window_restart(&c->window[list]);
-        c->guessed = recipe->guessed;
-        cover_course(f, c, recipe);
-        return true;
-    }
-    return false;
+    struct feed_course *c = find_course(f, slot);
+    if (!c)
+        return false;
+    /* files that were fed for a guess may have left the page cache */
+    for (uint32_t list = 0; c->guessed && !recipe->guessed && list < c->ranks; list++)
+        if (c->seen[list] == 0)
+            window_restart(&c->window[list]);
+    c->guessed = recipe->guessed;
+    cover_course(f, c, recipe);
+    return true;
 }
 
 static void look_at_plan(struct feeder *f, int slot, uint64_t now)
 {
     struct feeder_plan *plan = &f->plan[slot];
-    struct recipe recipe;
+    struct feed_plan recipe;
     uint32_t version = atomic_load_explicit(&f->feed->plan[slot].version, memory_order_acquire);
     if (version == plan->version && !(plan->again && now >= plan->again))
         return;

@@ -92,7 +92,7 @@ static bool starts_with(const char *text, const char *beginning)
 
 /* The same pairs for another epoch, with the current layout, from the start of the epoch. False: its order is unknown,
  * or the layout determines which samples are read. */
-static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request)
+static bool add_next(const struct feed_plan *r, uint64_t epoch, struct str *request)
 {
     str_addf(request, "plan epoch=%" PRIu64 " feed=yes reply=summary", epoch);
     for (const char *at = r->pairs; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -135,7 +135,7 @@ static void guess_next(struct foresight *f)
     for (int i = 0; i < courses->count; i++) {
         const struct feed_course *c = courses->course[i];
         CLEANUP_STR struct str request = STR_INIT;
-        struct recipe recipe;
+        struct feed_plan recipe;
         if (c->slot < 0 || has_next(courses, c) || !is_at_its_end(c) || was_guessed(f, c->kind, c->epoch + 1))
             continue;
         note_guess(f, c->kind, c->epoch + 1); /* only once, whatever the result */
@@ -407,7 +407,7 @@ static const struct feed_course *find_course(const struct foresight *f)
 {
     const struct feed_courses *courses = f->courses;
     for (int i = 0; i < courses->count; i++) {
-        struct recipe recipe;
+        struct feed_plan recipe;
         const struct feed_course *c = courses->course[i];
         if (c->epoch == f->epoch && c->slot >= 0 && recipe_take(f->feed, (unsigned)c->slot, &recipe) &&
             recipe.number == c->number && strstr(recipe.pairs, "mode=regular"))

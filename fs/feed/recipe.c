@@ -15,20 +15,10 @@
 
 enum { LIST_MOST = 1 << 30 };
 
-bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *r)
+bool recipe_take(const struct feed *feed, unsigned slot, struct feed_plan *plan)
 {
-    struct feed_plan plan;
-    if (!feed_plan_get(feed, slot, &plan))
-        return false;
-    r->number = plan.number;
-    r->epoch = plan.epoch;
-    r->guessed = plan.guessed != 0;
-    r->ranks = plan.ranks;
-    memcpy(r->rank, plan.rank, sizeof r->rank);
-    memcpy(r->asking, plan.asking, sizeof r->asking);
-    memcpy(r->pairs, plan.pairs, sizeof r->pairs);
-    return r->number != 0 && r->ranks > 0 && r->ranks <= FEED_RANKS && memchr(r->pairs, 0, sizeof r->pairs) &&
-           !strchr(r->pairs, '/');
+    return feed_plan_get(feed, slot, plan) && plan->number != 0 && plan->ranks > 0 && plan->ranks <= FEED_RANKS &&
+           memchr(plan->pairs, 0, sizeof plan->pairs) && !strchr(plan->pairs, '/');
 }
 
 /* The decoded value of a key; NULL: not given, or no memory. */
@@ -57,7 +47,7 @@ static bool differs_by_epoch(const char *pair)
 }
 
 /* A hash of the pairs, without those that differ between the epochs of a job. */
-static uint64_t recipe_kind(const struct recipe *r)
+static uint64_t recipe_kind(const struct feed_plan *r)
 {
     uint64_t kind = 0;
     for (const char *at = r->pairs; *at; at += strcspn(at, ","), at += *at == ',')
@@ -67,7 +57,7 @@ static uint64_t recipe_kind(const struct recipe *r)
 }
 
 /* The distance within which eight workers of a loader read, each with two batches. */
-static uint32_t recipe_span(const struct recipe *r)
+static uint32_t recipe_span(const struct feed_plan *r)
 {
     enum { SPAN_LEAST = 64, BATCHES = 16, SPAN_MOST = 1 << 24 };
     CLEANUP_FREE char *text = value_of(r->pairs, "batch");
@@ -189,7 +179,7 @@ static int choose_samples(struct recipe_book *book, const char *pairs)
 /* --- lists --- */
 
 /* Read one rank's list; append it to the others. */
-static int read_list(const struct recipe_book *book, const struct recipe *r, uint32_t rank, struct str *lists)
+static int read_list(const struct recipe_book *book, const struct feed_plan *r, uint32_t rank, struct str *lists)
 {
     CLEANUP_STR struct str path = STR_INIT;
     str_addf(&path, "plan/%s,rank=%u,reply=u32", r->pairs, rank);
@@ -208,7 +198,7 @@ static int number_files(const struct recipe_book *book, uint32_t *position, size
     return 0;
 }
 
-int recipe_make(struct recipe_book *book, const struct recipe *r, const struct window_files *files,
+int recipe_make(struct recipe_book *book, const struct feed_plan *r, const struct window_files *files,
                 struct feed_course **course)
 {
     CLEANUP_STR struct str lists = STR_INIT;

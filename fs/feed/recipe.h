@@ -7,16 +7,8 @@
 #include "fs/feed/course.h"
 #include "fs/feed/desk.h"
 
-struct recipe {
-    uint64_t number, epoch;
-    bool guessed; /* by the feeder itself */
-    uint32_t ranks, rank[FEED_RANKS];
-    struct feed_asking asking[FEED_RANKS];
-    char pairs[FEED_TEXT];
-};
-
 /* Copy what the server wrote, if it is valid. False: there is nothing, or it is being written. */
-bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *recipe);
+bool recipe_take(const struct feed *feed, unsigned slot, struct feed_plan *plan);
 
 /* Sample lists; the last one is cached. */
 struct recipe_book {
@@ -31,7 +23,7 @@ struct recipe_book {
 void recipe_book_fini(struct recipe_book *book);
 
 /* Requests the lists from the server, and waits. 0 or -errno. */
-int recipe_make(struct recipe_book *book, const struct recipe *recipe, const struct window_files *files,
+int recipe_make(struct recipe_book *book, const struct feed_plan *recipe, const struct window_files *files,
                 struct feed_course **course);
 
 #endif

@@ -1,5 +1,6 @@
 /* The code of a crew's process: see crew.h. */
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 #include "fs/base/parcel.h"
 #include "fs/image/confine.h"
 #include "fs/image/crew-inside.h"
@@ -113,18 +114,6 @@ static int member_receive(void *bytes, size_t n)
     return 0;
 }
 
-static int member_send(const void *bytes, size_t n)
-{
-    for (const char *at = bytes; n > 0;) {
-        ssize_t sent = write(STDIN_FILENO, at, n);
-        if (sent < 0 && errno != EINTR)
-            return -errno;
-        at += sent > 0 ? sent : 0;
-        n -= sent > 0 ? (size_t)sent : 0;
-    }
-    return 0;
-}
-
 /* Receive a question, and the descriptor that came with it or -1. */
 static int receive_question(struct crew_question *question, int *fd)
 {
@@ -205,8 +194,8 @@ static int work_once(struct crew_member *m)
     if (error)
         return error;
     answer_question(m, &question, fd, &answer);
-    error = member_send(&answer, sizeof answer);
-    return error ? error : member_send(m->out.data, m->out.length);
+    error = file_write_all(STDIN_FILENO, &answer, sizeof answer);
+    return error ? error : file_write_all(STDIN_FILENO, m->out.data, m->out.length);
 }
 
 static pid_t parent;

@@ -288,8 +288,7 @@ static bool says_more(const struct crew_worker *w)
 /* A caller's request to the crew. */
 struct crew_order {
     struct crew_question question;
-    const void *bytes; /* the file */
-    struct crew_care care;
+    const struct crew_file *file;
     struct crew_answer answer;
     struct str *out; /* NULL: no bytes are wanted */
     void *pixels;    /* NULL: no pixels are wanted */
@@ -303,11 +302,11 @@ size_t crew_decoding_slot(const struct crew_decoding *wanted, size_t n)
 static int slot_fill(struct crew_worker *w, struct crew_order *order)
 {
     const struct crew_decoding *wanted = &order->question.decoding.wanted;
-    size_t n = order->question.length, size = crew_decoding_slot(wanted, n);
+    size_t n = order->file->length, size = crew_decoding_slot(wanted, n);
     int error = !w->slot ? frame_create(size, &w->slot) : w->slot->size < size ? frame_resize(w->slot, size) : 0;
     if (error)
         return error;
-    memcpy(w->slot->bytes + size - n, order->bytes, n);
+    memcpy(w->slot->bytes + size - n, order->file->bytes, n);
     order->question.decoding.mapped = w->slot->mapped;
     return 0;
 }
@@ -326,7 +325,7 @@ static int call_order(const struct crew_call *call, struct crew_worker *w, const
     int error = call_ask(call, &order->question, known ? -1 : w->slot->fd);
     if (!error && order->pixels)
         w->told = w->slot->mapped;
-    return error || order->pixels ? error : call_send(call, order->bytes, order->question.length);
+    return error || order->pixels ? error : call_send(call, order->file->bytes, order->file->length);
 }
 
 static void say_failed(struct crew_answer *answer, bool started, int error)
@@ -345,9 +344,10 @@ static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, str
 {
     int error = -EPIPE;
     bool asked = false, started = true;
+    order->question.length = order->file->length;
     for (int i = 0; i < TRIES && error == -EPIPE && !asked; i++) {
         struct crew_worker *w = worker_take(c);
-        const struct crew_call call = {.worker = w, .care = &order->care, .until = clock_now() + c->patience};
+        const struct crew_call call = {.worker = w, .care = &order->file->care, .until = clock_now() + c->patience};
         started = w;
         error = !w ? -errno : says_more(w) ? -EPIPE : order->pixels ? slot_fill(w, order) : 0;
         if (!error)
@@ -370,27 +370,24 @@ static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, str
 enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, const struct image_shrinking *wanted,
                                struct str *out, struct image_reason *reason)
 {
-    struct crew_order order = {.question = {.task = CREW_SHRINK, .shrinking = *wanted, .length = n},
-                               .bytes = bytes,
-                               .care = c->care,
-                               .out = out};
+    const struct crew_file file = {bytes, n, c->care};
+    struct crew_order order = {.question = {.task = CREW_SHRINK, .shrinking = *wanted}, .file = &file, .out = out};
     return crew_ask(c, &order, reason);
 }
 
-enum image_verdict crew_probe(struct crew *c, const void *bytes, size_t n, struct crew_care care,
-                              struct image_info *info, struct image_reason *reason)
+enum image_verdict crew_probe(struct crew *c, const struct crew_file *file, struct image_info *info,
+                              struct image_reason *reason)
 {
-    struct crew_order order = {.question = {.task = CREW_PROBE, .length = n}, .bytes = bytes, .care = care};
+    struct crew_order order = {.question = {.task = CREW_PROBE}, .file = file};
     enum image_verdict verdict = crew_ask(c, &order, reason);
     *info = order.answer.info;
     return verdict;
 }
 
-enum image_verdict crew_decode(struct crew *c, const void *bytes, size_t n, const struct crew_decoding *wanted,
-                               struct crew_care care, void *pixels, struct image_reason *reason)
+enum image_verdict crew_decode(struct crew *c, const struct crew_file *file, const struct crew_decoding *wanted,
+                               void *pixels, struct image_reason *reason)
 {
-    struct crew_order order = {
-        .question = {.task = CREW_DECODE, .length = n}, .bytes = bytes, .care = care, .pixels = pixels};
+    struct crew_order order = {.question = {.task = CREW_DECODE}, .file = file, .pixels = pixels};
     order.question.decoding.wanted = *wanted;
     return crew_ask(c, &order, reason);
 }

@@ -27,9 +27,16 @@ void crew_destroy(struct crew *crew);                     /* only when no caller
 /* like image_shrink */
 enum image_verdict crew_shrink(struct crew *crew, const void *bytes, size_t n, const struct image_shrinking *wanted,
                                struct str *out, struct image_reason *reason);
+
+/* A file, or its beginning; and who waits for the answer. */
+struct crew_file {
+    const void *bytes;
+    size_t length;
+    struct crew_care care;
+};
 /* like image_probe, with the usual limits */
-enum image_verdict crew_probe(struct crew *crew, const void *bytes, size_t n, struct crew_care care,
-                              struct image_info *info, struct image_reason *reason);
+enum image_verdict crew_probe(struct crew *crew, const struct crew_file *file, struct image_info *info,
+                              struct image_reason *reason);
 
 /* Pixels are decoded in the size that image_decoded returns, then resized if necessary. */
 struct crew_decoding {
@@ -39,8 +46,8 @@ struct crew_decoding {
 /* `pixels` must have room for all of `shown`. Each process has its own slot, whose contents are copied: a process that
  * an image has taken over can only affect images that it is asked for. crew_decoding_slot: size of the slot; a process
  * keeps a part of it for the next image. */
-enum image_verdict crew_decode(struct crew *crew, const void *bytes, size_t n, const struct crew_decoding *wanted,
-                               struct crew_care care, void *pixels, struct image_reason *reason);
+enum image_verdict crew_decode(struct crew *crew, const struct crew_file *file, const struct crew_decoding *wanted,
+                               void *pixels, struct image_reason *reason);
 size_t crew_decoding_slot(const struct crew_decoding *wanted, size_t n);
 
 /* The process: gives up its rights (confine.h), and answers on stdin, a socket, until that is closed. Returns its exit

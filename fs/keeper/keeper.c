@@ -29,6 +29,7 @@
 
 enum {
     TICK_MS = 100,     /* how often the leader's state is checked */
+    CALM_MS = 250,     /* the same while a server runs and nothing is under way */
     COMING_MS = 5,     /* the same until the mount is up */
     MOST_FAILURES = 5, /* consecutive servers that died before the mount was up */
     YOUNG_PART = 3,    /* a server that has lived for this part of the patience was viable */
@@ -61,7 +62,6 @@ struct keeper {
     bool leaving;          /* FD_LIFE has hung up, or the server was told to leave */
     enum ending_how fault; /* why it was killed; ENDING_UNSEEN: it was not */
     struct watchdog watchdog;
-    uint64_t watched_at;         /* time of the last check of the server */
     uint64_t killed_at;          /* 0: it was not killed */
     pid_t looker;                /* a child that checks whether the mount exists; 0: none */
     uint64_t looked_at, gone_at; /* when it last began; when the mount was first missing, 0: it exists */
@@ -108,7 +108,7 @@ static void keeper_leave(struct keeper *k, const char *why)
     log_info("%s: unmounting", why);
     handover_drop(FD_DATA_MOUNT);
     handover_drop(FD_CONTROL_MOUNT);
-    takedown_start(&k->config, TAKEDOWN_LIVE);
+    takedown_leave(&k->config);
 }
 
 /* --- mounting --- */
@@ -199,6 +199,7 @@ static void keeper_tick(struct keeper *k)
     servers_lingering(&k->servers);
     come_up(k);
     uint64_t now = clock_now();
+    takedown_again(&k->config);
     end_abandoned(k, now);
     if (k->leaving || has_flag(k, HANDOVER_ENDED))
         feeding_stop(&k->feeding);
@@ -215,18 +216,10 @@ static void keeper_tick(struct keeper *k)
     }
 }
 
-/* Milliseconds since the last check, at most a tick: in a longer pause, the keeper itself may have been stopped. */
-static unsigned time_watched(struct keeper *k)
-{
-    uint64_t now = clock_now(), ms = (now - k->watched_at) / MILLISECOND;
-    k->watched_at = ms < TICK_MS ? k->watched_at + ms * MILLISECOND : now;
-    return ms < TICK_MS ? (unsigned)ms : TICK_MS;
-}
-
 /* While a command waits for the mount to come up, only that command gives up. */
 static void look_after(struct keeper *k)
 {
-    unsigned ms = time_watched(k);
+    unsigned ms = watchdog_time(&k->watchdog, CALM_MS);
     bool up = k->coming == COMING_DONE;
     if ((!up && !k->leaving) || has_flag(k, HANDOVER_ENDED) || k->killed_at)
         return;
@@ -236,6 +229,13 @@ static void look_after(struct keeper *k)
         k->fault = ENDING_HUNG;
     if (k->fault)
         kill_server(k);
+}
+
+static int choose_tick(const struct keeper *k, int server)
+{
+    if (k->coming != COMING_DONE)
+        return COMING_MS;
+    return server < 0 || k->leaving || k->killed_at || has_flag(k, HANDOVER_ENDED) ? TICK_MS : CALM_MS;
 }
 
 /* One iteration of the loops below. `server`: its pidfd; -1: none runs. False: the data mount has ended. */
@@ -248,7 +248,7 @@ static bool keeper_turn(struct keeper *k, int server)
         {.fd = waits ? FD_READY : -1},
         {.fd = server < 0 ? FD_DATA : -1},
     };
-    int ready = poll(fd, 4, k->coming == COMING_DONE ? TICK_MS : COMING_MS);
+    int ready = poll(fd, 4, choose_tick(k, server));
     if (ready > 0 && fd[1].revents)
         keeper_leave(k, "the process that the mount was made for has ended");
     else if (ready > 0 && fd[2].revents)

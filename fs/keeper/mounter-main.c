@@ -323,18 +323,17 @@ static int clear_mountpoint(const struct mounter *m)
     return process_do_in_child(look_and_clear, m, CLEAR_S);
 }
 
-static bool say_offer(const struct mounter *m, int to)
+static int say_offer(const struct mounter *m, int to, int error)
 {
     struct mounter_offer offer = {.form = MOUNTER_FORM,
-                                  .error = clear_mountpoint(m),
+                                  .error = error,
                                   .pid_namespace = process_namespace(),
                                   .allow_other = m->options.allow_other};
-    const char *why = offer.error == -EEXIST ? "a dealfs mount is there" : strerror(-offer.error);
     snprintf(offer.mountpoint, sizeof offer.mountpoint, "%s", m->pair.mountpoint);
-    snprintf(offer.why, sizeof offer.why, "%s", why);
-    if (offer.error)
+    snprintf(offer.why, sizeof offer.why, "%s", error == -EEXIST ? "a dealfs mount is there" : strerror(-error));
+    if (error)
         log_error("%s: %s", m->pair.mountpoint, offer.why);
-    return mounter_send(to, &offer, sizeof offer, NULL) == 0 && (!offer.error || offer.error == -EEXIST);
+    return mounter_send(to, &offer, sizeof offer, NULL);
 }
 
 /* A child serves one mount, so that all that its user sends ends with it. */
@@ -349,21 +348,25 @@ static _Noreturn void serve_mount(struct mounter *m, int from)
     _exit(0);
 }
 
+/* A client asks for nothing before it has the offer, so a child that cannot be watched has served nothing. */
 static void serve_next(struct mounter *m, struct lobby *lobby, int from)
 {
     struct process child;
-    int status;
+    int status, error = clear_mountpoint(m);
+    if (error && error != -EEXIST) {
+        say_offer(m, from, error);
+        return;
+    }
     pid_t id = fork();
     if (id == 0)
         serve_mount(m, from);
-    int error = id < 0 ? -errno : process_watch(id, &child);
-    if (error) {
-        log_error("start a process for the mount: %s", strerror(-error));
-        if (id > 0) /* it would serve beside the next one */
-            process_await_child(id, 0, &status);
+    int failed = id < 0 ? -errno : process_watch(id, &child);
+    if (failed && id > 0 && kill(id, SIGKILL) == 0)
+        process_await_child(id, SERVED_S, &status);
+    int unsaid = say_offer(m, from, failed ? failed : error);
+    if (failed)
         return;
-    }
-    if (!lobby_wait(lobby, child.pidfd))
+    if (unsaid || !lobby_wait(lobby, child.pidfd))
         shutdown(from, SHUT_RDWR); /* the child sees the end of the connection */
     process_forget(&child);
     process_await_child(id, SERVED_S, &status);
@@ -386,15 +389,11 @@ static int open_lobby(const struct mounter *m, struct lobby *lobby)
 static int serve_alone(struct mounter *m)
 {
     struct lobby lobby = {.path = m->socket, .uid = m->pair.uid, .gid = m->pair.gid};
-    int came;
     if (open_lobby(m, &lobby))
         return 1;
     log_info("serves user %u on %s", (unsigned)lobby.uid, lobby.path);
-    while ((came = lobby_await(&lobby)) >= 0) {
-        if (say_offer(m, came))
-            serve_next(m, &lobby, came);
-        close(came);
-    }
+    for (int came; (came = lobby_await(&lobby)) >= 0; close(came))
+        serve_next(m, &lobby, came);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "fs/attach/pair.h"
 #include "fs/attach/utab.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
@@ -19,15 +20,18 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 
-enum { CHILD_S = 20, MOUNTS_MOST = 4 << 20 };
+enum { CHILD_S = 20, AGAIN_MS = 200, MOUNTS_MOST = 4 << 20 };
 
 /* --- children --- */
 
-static pid_t fork_child(void)
+/* There may be no room for another process now. At the end the keeper has time to wait for it. */
+static pid_t fork_child(bool at_end)
 {
-    pid_t child = fork();
+    uint64_t deadline = clock_now() + (at_end ? CHILD_S * SECOND : 0);
+    pid_t child;
+    while ((child = fork()) < 0 && clock_now() < deadline)
+        clock_sleep(AGAIN_MS * MILLISECOND);
     if (child == 0) {
         handover_let_go(false);
         prctl(PR_SET_NAME, "dealfs-takedown");
@@ -39,16 +43,9 @@ static pid_t fork_child(void)
 
 void takedown_await(pid_t child)
 {
-    struct process p;
-    if (child <= 0 || process_watch(child, &p))
-        return;
-    struct pollfd done = {.fd = p.pidfd, .events = POLLIN};
-    if (poll(&done, 1, CHILD_S * 1000) == 0) {
+    int status;
+    if (child > 0 && process_await_child(child, CHILD_S, &status) == -ETIMEDOUT)
         log_warning("a child process that unmounts hangs: the keeper no longer waits for it");
-        kill(child, SIGKILL);
-    }
-    waitpid(child, NULL, WNOHANG);
-    process_forget(&p);
 }
 
 /* --- on request --- */
@@ -112,7 +109,7 @@ static unsigned live_minor(int device, unsigned minor)
 pid_t takedown_start(const struct mount_config *config, enum takedown how)
 {
     unsigned data = live_minor(FD_DATA, config->data_minor), control = live_minor(FD_CONTROL, config->control_minor);
-    pid_t child = fork_child();
+    pid_t child = fork_child(how != TAKEDOWN_LIVE);
     if (child == 0) {
         if (how != TAKEDOWN_LIVE && data)
             attach_abort(data);
@@ -122,6 +119,19 @@ pid_t takedown_start(const struct mount_config *config, enum takedown how)
         _exit(0);
     }
     return child;
+}
+
+static uint64_t again_at; /* 0: no need */
+
+void takedown_leave(const struct mount_config *config)
+{
+    again_at = takedown_start(config, TAKEDOWN_LIVE) < 0 ? clock_now() + SECOND : 0;
+}
+
+void takedown_again(const struct mount_config *config)
+{
+    if (again_at && clock_now() >= again_at)
+        takedown_leave(config);
 }
 
 /* --- does it exist? --- */
@@ -157,7 +167,7 @@ static bool is_mounted_elsewhere(unsigned minor)
 
 pid_t takedown_look(const struct mount_config *config)
 {
-    pid_t child = fork_child();
+    pid_t child = fork_child(false);
     if (child == 0) {
         unsigned minor = config->data_minor;
         _exit(!minor || attach_each(NULL, is_device, &minor) != 0 || is_mounted_elsewhere(minor) ? 0 : 1);
@@ -193,13 +203,13 @@ static void remove_files(const struct mount_config *config)
 
 void takedown_files(const struct mount_config *config)
 {
-    pid_t child = fork_child();
+    pid_t child = fork_child(true);
     if (child == 0) {
         remove_files(config);
         _exit(0);
     }
     takedown_await(child);
-    child = fork_child();
+    child = fork_child(true);
     if (child == 0) {
         utab_forget(config->mountpoint);
         _exit(0);

@@ -12,7 +12,10 @@ enum takedown {
 };
 /* Unmount both lazily: processes inside stay inside; the sessions end when they leave. Returns the child, or -1. */
 pid_t takedown_start(const struct mount_config *config, enum takedown how);
-void takedown_await(pid_t child); /* for up to 20 s; then it is left alone */
+/* Start TAKEDOWN_LIVE; takedown_again, called regularly, starts it again if there was no room for a process. */
+void takedown_leave(const struct mount_config *config);
+void takedown_again(const struct mount_config *config);
+void takedown_await(pid_t child); /* for up to 20 s; then it is killed */
 /* `dealfs umount` asks for it by SIGUSR1 where only dealfs-mounter may unmount. */
 void takedown_listen(void);
 bool takedown_asked(void);

@@ -1,9 +1,17 @@
 /* Before a server serves, its main thread opens everything that can hang. */
 #include "fs/keeper/watchdog.h"
 
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
 
 enum { SECOND_MS = 1000 };
+
+unsigned watchdog_time(struct watchdog *w, unsigned most)
+{
+    uint64_t now = clock_now(), ms = (now - w->watched_at) / MILLISECOND;
+    w->watched_at = ms < most ? w->watched_at + ms * MILLISECOND : now;
+    return ms < most ? (unsigned)ms : most;
+}
 
 /* Without schedstat in the kernel this is unknown, and the server counts as active. */
 static bool has_run(struct watchdog *w, const struct process *server)
@@ -45,5 +53,5 @@ enum ending_how watchdog_look(struct watchdog *w, const struct process *server, 
 
 void watchdog_reset(struct watchdog *w)
 {
-    *w = (struct watchdog){.patience = w->patience};
+    *w = (struct watchdog){.patience = w->patience, .watched_at = w->watched_at};
 }

@@ -21,7 +21,11 @@ struct watchdog {
     /* milliseconds since it last made progress; and since it began, if it does not serve yet */
     unsigned silent, opening;
     uint64_t beats, run_time; /* as of the last check */
+    uint64_t watched_at;
 };
+
+/* Milliseconds since the last call, at most `most`: in a longer pause, the keeper itself may have been stopped. */
+unsigned watchdog_time(struct watchdog *watchdog, unsigned most);
 
 /* `ms` since the last check. ENDING_UNSEEN: no fault; else the fault for which to kill it. Logs. */
 enum ending_how watchdog_look(struct watchdog *watchdog, const struct process *server, uint64_t beats, unsigned ms);

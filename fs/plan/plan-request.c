@@ -162,13 +162,9 @@ static void take_cost(struct parsing *p, struct plan_request *r)
 /* Parses N-M. */
 static bool parse_steps(const char *text, uint64_t *from, uint64_t *to)
 {
-    char first[24];
-    size_t n = strcspn(text, "-");
-    if (n >= sizeof first || text[n] != '-')
-        return false;
-    memcpy(first, text, n);
-    first[n] = '\0';
-    return number_parse(first, 0, UINT32_MAX, from) == 0 && number_parse(text + n + 1, *from, UINT32_MAX, to) == 0;
+    const char *end = text + strlen(text);
+    return number_take(&text, end, UINT32_MAX, from) && *text++ == '-' && number_take(&text, end, UINT32_MAX, to) &&
+           text == end && *from <= *to;
 }
 
 static void take_steps(struct parsing *p, struct plan_request *r)

@@ -38,20 +38,14 @@ int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own
     return change ? change * (int64_t)*bytes : 0;
 }
 
-/* A search for a pair: the nodes of the two ranks (equal if owners do not matter), and the difference of their
- * costs. */
-struct pair_search {
-    struct swaps *swaps;
-    uint32_t high, low, own, other;
-    int64_t difference, most; /* most: the maximum distance from half the difference */
-    uint32_t step;
-};
-
-/* Sort the samples of a segment into lanes, by what changes when they go from node `own` to node `other`. Of samples
- * with equal cost, the first one with the least weight is enough. */
-static void fill_lanes(struct swaps *s, const struct swap_item *item, uint32_t n, uint32_t own, uint32_t other,
-                       struct swap_lane *lane)
+/* Sort the samples of one rank in the current step into lanes, by what changes when they go to the node of the other
+ * rank. Of samples with equal cost, the first one with the least weight is enough. */
+static void fill_lanes(const struct pair_search *p, bool high)
 {
+    struct swaps *s = p->swaps;
+    struct swap_lane *lane = high ? s->high : s->low;
+    uint32_t n, own = high ? p->own : p->other, other = high ? p->other : p->own;
+    const struct swap_item *item = swaps_segment(s, p->step, high ? p->high : p->low, &n);
     for (int c = 0; c < CHANGES; c++)
         lane[c].count = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -117,28 +111,21 @@ static void search_lanes(const struct pair_search *p, const struct swap_lane *hi
     }
 }
 
-bool swaps_find_pair(struct swaps *s, uint32_t high, uint32_t low, int64_t difference, int64_t most, bool owned,
-                     struct swap_choice *chosen)
+bool swaps_find_pair(struct pair_search *p, struct swap_choice *chosen)
 {
     enum { SUMS = 2 * CHANGES - 1 };
-    struct pair_search p = {.swaps = s, .high = high, .low = low, .difference = difference, .most = most};
+    const struct swaps *s = p->swaps;
     struct swap_choice best[SUMS];
     int found = SUMS;
-    if (owned) {
-        p.own = s->terms.placement->node[high];
-        p.other = s->terms.placement->node[low];
-    }
     for (int sum = 0; sum < SUMS; sum++)
         best[sum] = (struct swap_choice){.distance = INT64_MAX};
-    for (p.step = 0; p.step < s->steps && most >= 0; p.step++) {
-        uint32_t n, m;
-        const struct swap_item *from = swaps_segment(s, p.step, high, &n), *to = swaps_segment(s, p.step, low, &m);
-        fill_lanes(s, from, n, p.own, p.other, s->high);
-        fill_lanes(s, to, m, p.other, p.own, s->low);
+    for (p->step = 0; p->step < s->steps && p->most >= 0; p->step++) {
+        fill_lanes(p, true);
+        fill_lanes(p, false);
         for (int sum = 0; sum < SUMS && sum <= found; sum++) {
             for (int a = sum < CHANGES ? 0 : sum - CHANGES + 1; a < CHANGES && a <= sum; a++)
-                search_lanes(&p, &s->high[a], &s->low[sum - a], &best[sum]);
-            if (best[sum].distance <= most)
+                search_lanes(p, &s->high[a], &s->low[sum - a], &best[sum]);
+            if (best[sum].distance <= p->most)
                 found = sum < found ? sum : found;
         }
     }

@@ -81,10 +81,17 @@ void swap_items_sort(struct swap_item *item, uint32_t n, struct swap_item *spare
 int swaps_change(const struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
 /* The same in bytes. */
 int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
-/* The best pair of two ranks whose costs differ by `difference`. `most`: maximum distance from half the difference.
- * With `owned`, prefers the pair that moves fewest samples away from their owners; else only distance and position
- * count. False: there is none. */
-bool swaps_find_pair(struct swaps *s, uint32_t high, uint32_t low, int64_t difference, int64_t most, bool owned,
-                     struct swap_choice *chosen);
+
+/* A search for a pair of samples of two ranks. */
+struct pair_search {
+    struct swaps *swaps;
+    uint32_t high, low;  /* the ranks */
+    uint32_t own, other; /* their nodes; equal: owners do not matter */
+    int64_t difference;  /* of the costs of the ranks */
+    int64_t most;        /* maximum distance from half the difference */
+    uint32_t step;       /* private */
+};
+/* The best pair moves fewest samples away from their owners; then distance and position count. False: there is none. */
+bool swaps_find_pair(struct pair_search *search, struct swap_choice *chosen);
 
 #endif

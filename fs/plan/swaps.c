@@ -243,11 +243,22 @@ static bool swap_between(struct swaps *s, uint32_t high, uint32_t low, struct sw
 {
     uint32_t h = rank_at(s, high), l = rank_at(s, low);
     int64_t above = s->excesses.rank[high].above, below = s->excesses.rank[low].above;
+    const uint16_t *node = s->terms.placement->node;
+    struct pair_search search = {.swaps = s,
+                                 .high = h,
+                                 .low = l,
+                                 .own = node[h],
+                                 .other = node[l],
+                                 .difference = above - below,
+                                 .most = -below - above};
     struct swap_choice chosen;
     sort_rank(s, l);
-    if (!swaps_find_pair(s, h, l, above - below, -below - above, true, &chosen) &&
-        !swaps_find_pair(s, h, l, above - below, above - below - 1, false, &chosen))
-        return false;
+    if (!swaps_find_pair(&search, &chosen)) {
+        search.own = search.other;
+        search.most = above - below - 1;
+        if (!swaps_find_pair(&search, &chosen))
+            return false;
+    }
     swap_pair(s, h, l, &chosen, tally);
     excess_change(&s->excesses, high, rank_excess(s, high));
     excess_change(&s->excesses, low, rank_excess(s, low));

@@ -1,6 +1,8 @@
 /* Arrays: rows of equal length without any header (`fixed`), and with that of NumPy's .npy. */
 #include "fs/records/container.h"
 
+#include "fs/base/size.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -42,33 +44,28 @@ static const char *find_value(const char *header, const char *key)
 /* Bytes per element; 0: not a plain type. */
 static uint64_t element_size(const char *descr)
 {
-    uint64_t size = 0;
-    int digits = 0;
+    uint64_t size;
     if (*descr++ != '\'' || !*descr || !strchr("<>|=", *descr++) || !*descr || !strchr("biufcmMSUV?", *descr))
         return 0;
     char kind = *descr++;
-    for (; *descr >= '0' && *descr <= '9' && digits < 10; descr++, digits++)
-        size = size * 10 + (uint64_t)(*descr - '0');
-    return (*descr == '\'' || *descr == '[') ? size * (kind == 'U' ? 4 : 1) : 0;
+    bool some = number_take(&descr, descr + strlen(descr), UINT32_MAX, &size);
+    return some && (*descr == '\'' || *descr == '[') ? size * (kind == 'U' ? 4 : 1) : 0;
 }
 
 /* "(3, 4)" or "(3,)": the first number, and the product of the others. False: it is no shape with rows. */
 static bool read_shape(const char *text, uint64_t *rows, uint64_t *others)
 {
+    const char *end = text + strlen(text);
     *others = 1;
     if (*text++ != '(')
         return false;
     for (int i = 0;; i++) {
-        uint64_t number = 0;
+        uint64_t number;
         text += strspn(text, " ,");
         if (*text == ')')
             return i > 0;
-        if (*text < '0' || *text > '9')
+        if (!number_take(&text, end, UINT64_MAX, &number))
             return false;
-        for (; *text >= '0' && *text <= '9'; text++)
-            if (__builtin_mul_overflow(number, 10, &number) ||
-                __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
-                return false;
         if (i == 0)
             *rows = number;
         else if (__builtin_mul_overflow(*others, number, others))

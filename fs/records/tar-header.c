@@ -1,6 +1,8 @@
 /* The fields of a header, and the words of a pax header. */
 #include "fs/records/tar-header.h"
 
+#include "fs/base/size.h"
+
 #include <string.h>
 
 bool tar_number(const char *field, size_t n, uint64_t *number)
@@ -45,13 +47,8 @@ bool tar_checksum_fits(const unsigned char *block)
 
 bool tar_decimal(const char *text, size_t n, uint64_t *number)
 {
-    *number = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9' || *number > UINT64_MAX / 10 - 1)
-            return false;
-        *number = *number * 10 + (uint64_t)(text[i] - '0');
-    }
-    return n > 0;
+    const char *end = text + n;
+    return number_take(&text, end, UINT64_MAX, number) && text == end;
 }
 
 size_t tar_key_length(const char *name, size_t n)

@@ -221,14 +221,17 @@ static bool member_fits(const struct renaming *r, const struct tar_member *m, si
 static int member_cut(struct renaming *r, const struct tar_member *m)
 {
     const struct name_place *p = &m->place[m->places - 1];
-    size_t kept = r->kept < p->stem ? r->kept : p->stem;
+    size_t longest = 0;
+    for (unsigned i = 0; i < m->places; i++)
+        longest = m->place[i].stem > longest ? m->place[i].stem : longest;
+    size_t kept = r->kept < longest ? r->kept : longest;
     while (kept > 0 && !member_fits(r, m, kept))
         kept--;
     if (!member_fits(r, m, kept))
         return -ENAMETOOLONG;
-    if (kept == p->stem)
+    if (kept == longest)
         return 0;
-    while (kept > 0 && ((unsigned char)m->area[p->value + p->directory + kept] & 0xc0) == 0x80)
+    while (kept > 0 && kept < p->stem && ((unsigned char)m->area[p->value + p->directory + kept] & 0xc0) == 0x80)
         kept--;
     r->kept = kept;
     return 0;
@@ -253,8 +256,9 @@ static void write_size(struct tar_member *m, size_t block, uint64_t size)
     write_checksum(h);
 }
 
-/* Write a keyword of a pax header; what follows it moves. */
-static void write_keyword(struct tar_member *m, const struct name_place *p, const char *name, size_t n)
+/* Write a keyword of a pax header; what follows it moves. There may be no room while keywords before it are longer than
+ * they will be. */
+static int write_keyword(struct tar_member *m, const struct name_place *p, const char *name, size_t n)
 {
     uint64_t size = block_size(m, p->block);
     size_t payload = p->block + TAR_BLOCK, before = p->all, after = keyword_length(p, n);
@@ -262,14 +266,17 @@ static void write_keyword(struct tar_member *m, const struct name_place *p, cons
     char head[32];
     const char *word = m->area + p->value - p->word - 1;
     int digits = snprintf(head, sizeof head, "%zu ", after);
+    size_t end = p->begin + after + tail, room = payload + tar_padded(size);
+    if (end > room)
+        return -ENAMETOOLONG;
     memmove(m->area + p->begin + after, m->area + p->begin + before, tail);
     memmove(m->area + p->begin + digits, word, p->word + 1);
     memcpy(m->area + p->begin, head, (size_t)digits);
     memcpy(m->area + p->begin + (size_t)digits + p->word + 1, name, n);
     m->area[p->begin + after - 1] = '\n';
-    size_t end = p->begin + after + tail;
-    memset(m->area + end, 0, payload + tar_padded(size) - end);
+    memset(m->area + end, 0, room - end);
     write_size(m, p->block, size - before + after);
+    return 0;
 }
 
 static int write_place(const struct renaming *r, struct tar_member *m, const struct name_place *p)
@@ -284,10 +291,8 @@ static int write_place(const struct renaming *r, struct tar_member *m, const str
     memcpy(name + (n += pre), old + p->directory, kept);
     memcpy(name + (n += kept), rest, p->length - p->directory - p->stem);
     n += p->length - p->directory - p->stem;
-    if (p->kind == PLACE_KEYWORD) {
-        write_keyword(m, p, name, n);
-        return 0;
-    }
+    if (p->kind == PLACE_KEYWORD)
+        return write_keyword(m, p, name, n);
     size_t room = p->kind == PLACE_HEADER ? NAME_FIELD : tar_padded(block_size(m, p->block));
     memset(m->area + p->value, 0, room);
     memcpy(m->area + p->value, name, n);

@@ -56,10 +56,14 @@ static int courier = -1;
 static volatile sig_atomic_t ended;
 static char refused[512]; /* why it has ended by itself */
 
+/* The courier's end comes as a signal or as the end of its connection. There may still be much to store, but storing
+ * may hang, like a source. */
 static void note_end(int signal)
 {
     (void)signal;
     ended = 1;
+    if (courier >= 0)
+        alarm(END_S);
 }
 
 static _Noreturn void fail_with(const char *line)
@@ -91,14 +95,12 @@ static struct resizing_progress progress_of(const struct resizer *r, const struc
                                       .unstored = now->unstored};
 }
 
-/* When a courier has hung up, there may still be much to store. But storing may hang, like a source. */
 static void note_courier(int error)
 {
     if (!error || ended)
         return;
     log_warning("talk to the courier: %s: the resizer saves its finished images and ends", strerror(-error));
-    ended = 1;
-    alarm(END_S);
+    note_end(0);
 }
 
 static void say_progress(const struct resizer *r, const struct pass_state *now)

@@ -23,6 +23,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/loader.h \
 	fs/store/loads.c \
 	fs/store/loads.h \
+	fs/store/map.c \
 	fs/store/map.h \
 	fs/store/match.c \
 	fs/store/match.h \

@@ -1,73 +1,33 @@
-/* The map: whether and where each part is cached. 8 bytes per part; untouched pages cost nothing.
- *
- *   63    62     61…48   47………16   15…0
- *   held  tier   zero    segment  place of the part's first value
+/* The map: whether and where each part is cached; fs/wire/tier-share.h has the form of its entries. 8 bytes per part;
+ * untouched pages cost nothing.
  *
  * An entry is published after everything it points to, so a reader may follow it without a lock. The same entry never
- * returns: segment numbers are not reused while the shard is open. */
+ * returns: segment numbers are not reused while the shard is open.
+ *
+ * The map is in memory that can be shared with the courier. Of shared memory, a page that is only read costs as much as
+ * a written one. So a map that is large for its number of files is private. */
 #ifndef FS_STORE_MAP_H
 #define FS_STORE_MAP_H
 
 #include "fs/store/tier-terms.h"
+#include "fs/wire/tier-share.h"
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 struct map {
     const struct catalog *catalog;
     const struct cut *parts;
-    _Atomic uint64_t *entry;
+    _Atomic uint64_t *entry; /* followed by the word `dropped`, which changes when a segment was dropped */
+    int shared;              /* a descriptor of the memory; -1: it is private */
 };
 
-static inline size_t map_bytes(const struct map *map)
-{
-    return (map->parts->pieces + !map->parts->pieces) * sizeof *map->entry;
-}
+int map_init(struct map *map, const struct catalog *catalog, const struct cut *parts);
+void map_fini(struct map *map);
 
-/* Without huge pages: in a dataset of a few huge files, the cached parts may be few and scattered. */
-static inline int map_init(struct map *map, const struct catalog *catalog, const struct cut *parts)
+static inline void map_note_dropped(struct map *map)
 {
-    *map = (struct map){catalog, parts, NULL};
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *memory = mmap(NULL, map_bytes(map), PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (memory == MAP_FAILED)
-        return -errno;
-    madvise(memory, map_bytes(map), MADV_NOHUGEPAGE);
-    map->entry = memory;
-    return 0;
-}
-
-static inline void map_fini(struct map *map)
-{
-    if (map->entry)
-        munmap((void *)map->entry, map_bytes(map));
-    map->entry = NULL;
-}
-
-static inline uint64_t entry_make(enum tier_name tier, uint32_t segment, uint32_t place)
-{
-    return 1ull << 63 | (uint64_t)tier << 62 | (uint64_t)segment << 16 | place;
-}
-
-static inline bool entry_held(uint64_t entry)
-{
-    return entry >> 63;
-}
-
-static inline enum tier_name entry_tier(uint64_t entry)
-{
-    return (enum tier_name)(entry >> 62 & 1);
-}
-
-static inline uint32_t entry_segment(uint64_t entry)
-{
-    return (uint32_t)(entry >> 16);
-}
-
-static inline uint32_t entry_place(uint64_t entry)
-{
-    return (uint32_t)(entry & 0xffff);
+    atomic_fetch_add_explicit(&map->entry[map->parts->pieces], 1, memory_order_release);
 }
 
 /* The part with this value of a file. */

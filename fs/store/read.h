@@ -38,6 +38,7 @@ struct store_read {
     bool quiet;         /* not counted */
     /* private to the peers: */
     struct peer_pull *pull; /* a thread waits for it, not the store */
+    bool damaged;           /* the last answer failed verification */
     uint32_t peer;          /* the node that was asked last */
     uint32_t small;         /* bytes of its answer, if it may be asked for together with others; else 0 */
 };

@@ -280,3 +280,14 @@ int rocks_drop(struct rocks *r, uint32_t segment)
     rocksdb_delete_file_in_range(r->db, (char *)&first, sizeof first, (char *)&last, sizeof last, &words);
     return rocks_log_error(words, "drop a segment of", r->directory);
 }
+
+int rocks_drop_open(struct rocks *r, const struct rocks_file *file)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, file->name);
+    CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_WRONLY | O_CLOEXEC);
+    int error = rocks_drop(r, file->segment);
+    if (!error && fd >= 0)
+        (void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)(file->bytes + ROCKS_HUGE_PAGE));
+    return error;
+}

@@ -59,6 +59,10 @@ int rocks_open_file(const struct rocks *rocks, const char *name, bool *spare);
  * ROCKS_ALIGN extra bytes at each end. NULL: see `error`; -EBADMSG: the file is too short. */
 const char *rocks_read(int fd, uint64_t from, uint64_t to, char *buffer, int *error);
 int rocks_drop(struct rocks *rocks, uint32_t segment);
+/* The same, for a file on a tmpfs. Its memory is freed although another process may have it open, which then reads
+ * zeros. Whole pages are freed, also huge ones. */
+enum { ROCKS_HUGE_PAGE = 2 << 20 };
+int rocks_drop_open(struct rocks *rocks, const struct rocks_file *file);
 
 /* Write a new segment, values by ascending place. `at`: the value's offset in the file. When rocks_write_end has
  * returned 0, the segment survives any crash, and `file` describes it. End and cancel free the writer. */

@@ -1,13 +1,12 @@
-/* The table has 64 bits per place. Zero: no value.
- *
- *   63         62…20                  19…0
- *   verified   offset in the file     length
+/* The table has one spot per place: fs/wire/tier-share.h.
  *
  * The index record is the last value of the file, followed by RocksDB's own index and some more bytes. So it is
  * searched from the end of the file. */
 #include "fs/store/segment-file.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/wire/tier-share.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,9 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define VERIFIED (UINT64_C(1) << 63)
 enum {
-    LENGTH_BITS = 20,
     TAIL_FIRST = 128 << 10, /* usually contains the record if values are large */
     TAIL_STEP = 8,          /* if it does not, this many times more is searched */
     TAIL_MOST = 16 << 20,   /* always contains the record */
@@ -118,7 +115,7 @@ int segment_file_learn(struct segment_file *f, const struct index *index)
         return -ENOMEM;
     for (uint32_t i = 0; i < index->runs; i++)
         for (uint32_t j = 0; j < index->run[i].count; j++, value++)
-            atomic_init(&f->spot[index->run[i].place + j], (uint64_t)value->at << LENGTH_BITS | value->length);
+            atomic_init(&f->spot[index->run[i].place + j], spot_make(value->at, value->length));
     return 0;
 }
 
@@ -127,27 +124,27 @@ const struct rocks_file *segment_file_which(const struct segment_file *f)
     return &f->which;
 }
 
-static uint64_t spot_at(const struct segment_file *f, uint32_t place)
+static uint64_t spot_of(const struct segment_file *f, uint32_t place)
 {
     return place < f->places ? atomic_load_explicit(&f->spot[place], memory_order_relaxed) : 0;
 }
 
 bool segment_file_find(const struct segment_file *f, uint32_t place, uint64_t *at, size_t *n)
 {
-    uint64_t spot = spot_at(f, place);
-    *at = (spot & ~VERIFIED) >> LENGTH_BITS;
-    *n = spot & ((1u << LENGTH_BITS) - 1);
+    uint64_t spot = spot_of(f, place);
+    *at = spot_at(spot);
+    *n = spot_length(spot);
     return spot != 0;
 }
 
 bool segment_file_verified(const struct segment_file *f, uint32_t place)
 {
-    return spot_at(f, place) & VERIFIED;
+    return spot_of(f, place) & SPOT_VERIFIED;
 }
 
 void segment_file_set_verified(struct segment_file *f, uint32_t place)
 {
-    atomic_fetch_or_explicit(&f->spot[place], VERIFIED, memory_order_relaxed);
+    atomic_fetch_or_explicit(&f->spot[place], SPOT_VERIFIED, memory_order_relaxed);
 }
 
 const char *segment_file_bytes(const struct segment_file *f, uint64_t at)
@@ -167,4 +164,24 @@ const char *segment_file_read(const struct segment_file *f, uint64_t from, uint6
     if (fd != f->fd)
         close(fd);
     return bytes;
+}
+
+int segment_file_share(const struct segment_file *f, struct message_segment *m, int fd[2])
+{
+    bool spare;
+    *m = (struct message_segment){f->which.segment, f->places};
+    if (!f->map)
+        return -EOPNOTSUPP;
+    CLEANUP_FREE uint64_t *spot = calloc(f->places + 1, sizeof *spot);
+    if (!spot)
+        return -ENOMEM;
+    for (uint32_t place = 0; place < f->places; place++)
+        spot[place] = spot_of(f, place);
+    CLEANUP_CLOSE int file = rocks_open_file(f->rocks, f->which.name, &spare);
+    int spots = file < 0 ? file : file_memory("dealfs-spots", spot, f->places * sizeof *spot);
+    if (spots < 0)
+        return spots;
+    fd[SHARE_FILE] = steal_fd(file);
+    fd[SHARE_SPOTS] = spots;
+    return 0;
 }

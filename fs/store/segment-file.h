@@ -24,6 +24,9 @@ int segment_file_learn(struct segment_file *f, const struct index *index);
 const struct rocks_file *segment_file_which(const struct segment_file *f);
 
 /* For threads with a pin on the segment: */
+/* Make descriptors of the file and of its spots, for the courier (fs/wire/tier-share.h). Only of a mapped file. */
+struct message_segment;
+int segment_file_share(const struct segment_file *f, struct message_segment *message, int fd[2]);
 bool segment_file_find(const struct segment_file *f, uint32_t place, uint64_t *at, size_t *n);
 bool segment_file_verified(const struct segment_file *f, uint32_t place); /* by segment_file_set_verified */
 void segment_file_set_verified(struct segment_file *f, uint32_t place);

@@ -16,7 +16,8 @@
  *
  * A thread that reads a value holds a pin on its segment, because files are unmapped and stagings reused. Many threads
  * read the same segment, so each counts its pins in its own cache line. Only the sum is meaningful, and only once the
- * segment is closed, that is, no longer in the table: then no pin is added. */
+ * segment is closed, that is, no longer in the table: then no pin is added. The courier reads files without a pin
+ * (fs/wire/tier-share.h). */
 #ifndef FS_STORE_SEGMENT_H
 #define FS_STORE_SEGMENT_H
 

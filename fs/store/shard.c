@@ -1,10 +1,13 @@
 /* The shard: two tiers, the map of which tier has a part, and the order in which tiers are filled. */
 #include "fs/store/shard.h"
 
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 #include "fs/store/tier-read.h"
 #include "fs/store/tier.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 struct shard {
@@ -165,9 +168,9 @@ int shard_get(struct shard *s, const struct span *span, enum tier_name most, str
 }
 
 /* The values may alternate between the tiers. */
-int shard_stored(struct shard *s, const struct span *span, stored_put put, void *user)
+int shard_stored(struct shard *s, const struct span *span, bool verify, stored_put put, void *user)
 {
-    struct values_out out = {.put = put, .user = user};
+    struct values_out out = {.put = put, .user = user, .verify = verify};
     uint64_t first = span->offset / VALUE_BYTES, end = span->offset + span->length;
     for (uint64_t at = span->offset; at < end; at = (first + out.done) * VALUE_BYTES) {
         struct span rest = {.file = span->file, .length = (uint32_t)(end - at), .offset = at};
@@ -229,6 +232,33 @@ void shard_commit(struct value_codec_state *codec, struct room *room)
 void shard_abandon(struct room *room)
 {
     rooms_abandon(room);
+}
+
+/* --- the courier --- */
+
+int shard_share(const struct shard *s, struct message_shared *m, int fd[SHARE_FDS])
+{
+    const struct cut *parts = &s->parts;
+    *m = (struct message_shared){parts->pieces, parts->files, (uint32_t)parts->count};
+    if (s->map.shared < 0)
+        return -EOPNOTSUPP;
+    CLEANUP_CLOSE int map = fcntl(s->map.shared, F_DUPFD_CLOEXEC, 0);
+    int large = map < 0 ? -errno : file_memory("dealfs-large", parts->large, parts->count * sizeof *parts->large);
+    if (large < 0)
+        return large;
+    fd[SHARE_MAP] = steal_fd(map);
+    fd[SHARE_LARGE] = large;
+    return 0;
+}
+
+int shard_share_segment(const struct shard *s, uint32_t number, struct message_segment *m, int fd[SHARE_FDS])
+{
+    struct segment *in = stock_pin(&s->tier[TIER_RAM]->stock, number);
+    if (!in)
+        return -ENOENT;
+    int error = in->file ? segment_file_share(in->file, m, fd) : -ENOENT;
+    stock_unpin(in);
+    return error;
 }
 
 /* Returns the first error. */

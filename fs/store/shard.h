@@ -9,6 +9,7 @@
 #include "fs/store/layer.h"
 #include "fs/store/tier-terms.h"
 #include "fs/store/value.h"
+#include "fs/wire/tier-share.h"
 
 /* How files are cut into parts: a file of up to PIECE_BYTES is one part, a larger one has one part per value. */
 static inline int parts_init(struct cut *parts, const struct catalog *catalog)
@@ -48,9 +49,9 @@ bool shard_holds(const struct shard *shard, const struct span *span); /* each pa
 /* From `at`, which is in the span: how far all parts are in the same tier, or in none up to `most`. */
 uint64_t shard_run(const struct shard *shard, const struct span *span, uint64_t at, enum tier_name most,
                    enum tier_name *tier);
-/* Hand out the stored values of a span, checked, at most ANSWER_VALUES. Each is pinned while `put` runs. 0, or -ENOENT:
- * one is not cached; some may have been put. */
-int shard_stored(struct shard *shard, const struct span *span, stored_put put, void *user);
+/* Hand out the stored values of a span, checked, at most ANSWER_VALUES. Each is pinned while `put` runs. `verify`: also
+ * values that were verified before. 0, or -ENOENT: one is not cached; some may have been put. */
+int shard_stored(struct shard *shard, const struct span *span, bool verify, stored_put put, void *user);
 
 /* Reserve room for the values of consecutive whole parts of one file. One thread fills a room; any number of rooms may
  * be open. The maximum size is reserved; the commit returns what compression saves. -ENOSPC: no tier has room, so do
@@ -70,6 +71,11 @@ int shard_reclaim(struct shard *shard);
 /* Make room, in the RAM tier or else in the SSD tier: store what is only in memory, drop segments without live values,
  * or else rewrite the segment with the most dead bytes. Waits. Returns the bytes that became free. */
 uint64_t shard_make_room(struct shard *shard);
+
+/* For the courier: see fs/wire/tier-share.h. Fill in the message and make its descriptors; the caller closes them.
+ * -EOPNOTSUPP: the map is not shared. -ENOENT: the RAM tier has no file of this segment now. */
+int shard_share(const struct shard *shard, struct message_shared *message, int fd[SHARE_FDS]);
+int shard_share_segment(const struct shard *shard, uint32_t number, struct message_segment *message, int fd[SHARE_FDS]);
 
 struct pool *shard_pool(struct shard *shard); /* for unpack_value */
 void shard_status(struct shard *shard, enum tier_name tier, struct tier_status *status);

@@ -123,13 +123,23 @@ void stock_retire(struct stock *k, struct segment *s)
     stock_close_segment(s);
 }
 
+static int drop_file(struct stock *k, const struct segment_file *file)
+{
+    const struct rocks_file *which = segment_file_which(file);
+    if (k->name != TIER_RAM)
+        return rocks_drop(k->rocks, which->segment);
+    int error = rocks_drop_open(k->rocks, which);
+    map_note_dropped(k->map);
+    return error;
+}
+
 void stock_drop_doomed(struct stock *k)
 {
     struct segment *s;
     while ((s = TAILQ_FIRST(&k->doomed))) {
         TAILQ_REMOVE(&k->doomed, s, link);
         pthread_mutex_unlock(&k->lock);
-        int error = rocks_drop(k->rocks, s->number);
+        int error = drop_file(k, s->file);
         segment_file_close(s->file);
         s->file = NULL;
         pthread_mutex_lock(&k->lock);

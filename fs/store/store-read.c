@@ -246,7 +246,7 @@ static void begin_read(struct store_read *read)
     answer_init(&read->answer);
     read->lacked = 0;
     read->tries = 0;
-    read->waiting = read->before = read->pulled = false;
+    read->waiting = read->before = read->pulled = read->damaged = false;
     read->brought = PLACE_RAM;
     read->pull = NULL;
     read->peer = UINT32_MAX;

@@ -140,9 +140,9 @@ void store_set_peers(struct store *s, const struct store_peers *peers)
     s->peers = *peers;
 }
 
-int store_stored(struct store *s, const struct span *span, stored_put put, void *user)
+int store_stored(struct store *s, const struct span *span, bool verify, stored_put put, void *user)
 {
-    return shard_stored(s->shard, span, put, user);
+    return shard_stored(s->shard, span, verify, put, user);
 }
 
 struct pool *store_pool(struct store *s)
@@ -222,6 +222,18 @@ int store_flush(struct store *s)
 bool store_is_opening(struct store *s)
 {
     return shard_is_locked(s->shard);
+}
+
+/* --- the courier --- */
+
+int store_share(struct store *s, struct message_shared *message, int fd[SHARE_FDS])
+{
+    return shard_share(s->shard, message, fd);
+}
+
+int store_share_segment(struct store *s, uint32_t number, struct message_segment *message, int fd[SHARE_FDS])
+{
+    return shard_share_segment(s->shard, number, message, fd);
 }
 
 /* --- views --- */

@@ -12,6 +12,7 @@
 #include "fs/store/read.h"
 #include "fs/store/stats.h"
 #include "fs/store/store-stage.h"
+#include "fs/wire/tier-share.h"
 
 struct feed_served;
 
@@ -53,9 +54,13 @@ bool store_cancel(struct store *store, struct store_read *read);
 void store_set_peers(struct store *store, const struct store_peers *peers);
 void store_fetched(struct store *store, struct store_read *read, int error);
 
-/* For other nodes: the stored values of a span, checked; `put` is called for each in turn (see struct values_out).
- * -ENOENT: one is not cached; some may have been put. Waits only for the tier's storage. */
-int store_stored(struct store *store, const struct span *span, stored_put put, void *user);
+/* For other nodes: the stored values of a span, checked; `put` is called for each in turn (see struct values_out), and
+ * with `verify` checked even if verified before. -ENOENT: one is not cached; some may have been put. Waits only for the
+ * tier's storage. */
+int store_stored(struct store *store, const struct span *span, bool verify, stored_put put, void *user);
+/* For the courier: see shard_share. */
+int store_share(struct store *store, struct message_shared *message, int fd[SHARE_FDS]);
+int store_share_segment(struct store *store, uint32_t number, struct message_segment *message, int fd[SHARE_FDS]);
 struct pool *store_pool(struct store *store); /* to unpack values of other nodes: see unpack.h */
 /* Load these values, up to ANSWER_VALUES of one extent, as for a reader here; of other nodes, only the previous owner
  * is asked. Like store_read. Then the tiers have them and the answer is empty; or no tier does, and the answer has

@@ -16,7 +16,6 @@ struct span_read {
     uint64_t file_seed;
     struct answer *answer;
     struct values_out *out; /* NULL: raw bytes are wanted, not stored values */
-    bool scrub;             /* verify all */
     struct unpacking unpacking;
     struct segment *segment; /* the last one pinned; the fields below are about it */
     struct {
@@ -142,7 +141,8 @@ static int find_stored(struct span_read *r, struct wanted_value *w)
     } else {
         w->stored = segment_file_bytes(s->file, at);
     }
-    w->bytes.verified = r->stock->verify_once && !r->scrub && (s->staging || segment_file_verified(s->file, w->place));
+    w->bytes.verified = r->stock->verify_once && !(r->out && r->out->verify) &&
+                        (s->staging || segment_file_verified(s->file, w->place));
     needed_bytes(r, w, &first, &last);
     if (w->stored)
         w->stored += first;
@@ -263,8 +263,8 @@ uint64_t tier_scrub(struct stock *k, const struct span *value)
 {
     uint64_t bytes = 0;
     struct answer pins;
-    struct values_out out = {.put = count_bytes, .user = &bytes};
-    struct span_read r = {.stock = k, .span = value, .answer = &pins, .out = &out, .scrub = true};
+    struct values_out out = {.put = count_bytes, .user = &bytes, .verify = true};
+    struct span_read r = {.stock = k, .span = value, .answer = &pins, .out = &out};
     answer_init(&pins);
     read_values(&r);
     answer_release(&pins);

@@ -63,6 +63,7 @@ typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t l
 struct values_out {
     stored_put put;
     void *user;
+    bool verify; /* also values that were verified before */
     uint32_t done;
 };
 

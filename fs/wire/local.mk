@@ -19,6 +19,7 @@ fs_wire_libwire_a_SOURCES = \
 	fs/wire/resizing.h \
 	fs/wire/ring.c \
 	fs/wire/ring.h \
+	fs/wire/tier-share.h \
 	fs/wire/turn.c \
 	fs/wire/turn.h \
 	fs/wire/units.h

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { BACKLOG = 4 };
+enum { BACKLOG = 4, WHOLE_MOST = 1024 };
 
 _Static_assert(sizeof(struct message_frame) == 16, "a frame's head is 16 bytes");
 
@@ -34,6 +34,21 @@ static int send_all(int socket, const void *bytes, size_t n, const int *fds)
     return 0;
 }
 
+/* At once, so that a receiver never waits for the rest. */
+static int send_whole(int socket, const struct message_frame *frame, const struct iovec *part, int parts,
+                      const int fds[MESSAGE_FDS])
+{
+    char whole[sizeof *frame + WHOLE_MOST];
+    size_t n = sizeof *frame;
+    memcpy(whole, frame, n);
+    for (int i = 0; i < parts; i++) {
+        if (part[i].iov_len)
+            memcpy(whole + n, part[i].iov_base, part[i].iov_len);
+        n += part[i].iov_len;
+    }
+    return send_all(socket, whole, n, fds);
+}
+
 int message_sendv(int socket, enum message_kind kind, const struct iovec *part, int parts, const int fds[MESSAGE_FDS])
 {
     struct message_frame frame = {.kind = kind};
@@ -41,6 +56,8 @@ int message_sendv(int socket, enum message_kind kind, const struct iovec *part, 
         frame.length += part[i].iov_len;
     if (frame.length > MESSAGE_MOST)
         return -EMSGSIZE;
+    if (frame.length <= WHOLE_MOST)
+        return send_whole(socket, &frame, part, parts, fds);
     int error = send_all(socket, &frame, sizeof frame, fds);
     for (int i = 0; i < parts && !error; i++)
         error = send_all(socket, part[i].iov_base, part[i].iov_len, NULL);

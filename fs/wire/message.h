@@ -1,6 +1,7 @@
 /* What a courier and a server tell each other in addition to the ring, over STATE/courier: a stream socket that the
- * server listens on, for its own user and root. Frames alternate: the courier asks and the server answers. When either
- * end hangs up, the world is over for this server.
+ * server listens on, for its own user and root. Frames alternate: the courier asks and the server answers. Only SHARED
+ * and END come unasked, and SEGMENT may be asked while another answer is due. When either end hangs up, the world is
+ * over for this server.
  *
  *   courier                                   server
  *   HELLO  struct message_hello         ──▶   WELCOME  struct message_welcome; or REFUSED with a text
@@ -16,6 +17,11 @@
  *            each node's room                 descriptor of its bytes
  *   SETTLED  struct turn_outcome; with a      all nodes have the layout `after` from now on, or the turn has failed
  *            descriptor of the layout's bytes
+ *
+ *   in a living world, if the courier may answer from the RAM tier (tier-share.h):
+ *                                      ◀──   SHARED  struct message_shared; with SHARE_FDS descriptors. Follows the
+ *                                             OK of LIVE or RESUME
+ *   SEGMENT  its number (uint32_t)      ──▶   SEGMENT  struct message_segment; with SHARE_FDS descriptors
  *
  *   after a restart of the server, to the new one, with a new ring:
  *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout. The descriptors of its bytes, and of
@@ -60,8 +66,10 @@ enum message_kind {
     MESSAGE_COMPUTED,
     MESSAGE_SETTLED,
     MESSAGE_RESIZE,
+    MESSAGE_SHARED,
+    MESSAGE_SEGMENT,
 };
-enum { MESSAGE_VERSION = 9, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28 };
+enum { MESSAGE_VERSION = 10, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28 };
 
 struct message_frame {
     uint32_t kind, zero;

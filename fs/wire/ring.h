@@ -70,9 +70,12 @@ enum fetch_flags {
     FETCH_BEFORE = 1, /* the new owner asks the previous one: cached data, or -ENOENT at once */
     /* which of `count` extents, from number file | value << 32 on, are stored? Answered by payload_stored */
     FETCH_STORED = 2,
-    FETCH_FED = 4,   /* for the feeder; may be combined with BEFORE. Served after all that readers wait for */
-    FETCH_BLOB = 8,  /* piece `count` - 1 of the object with key file | value << 32. Answered by payload_blob */
+    FETCH_FED = 4,  /* for the feeder; may be combined with BEFORE. Servers answer it after all that readers wait for */
+    FETCH_BLOB = 8, /* piece `count` - 1 of the object with key file | value << 32. Answered by payload_blob */
     FETCH_MANY = 16, /* `count` parts of any files: the cached ones, at once. Answered by payload_many */
+    /* the last answer was damaged: answered by the server, which verifies the values (tier-share.h). May be combined
+     * with BEFORE and FED */
+    FETCH_VERIFY = 32,
 };
 
 /* Blocks of values (fs/store/FORMAT) that may be left out, in `flags`: their number at the start of the first value,
@@ -111,8 +114,8 @@ static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count
         return count > 1 && count <= MANY_MOST;
     if (count == 1 && fetch_head(flags) + fetch_tail(flags) >= FETCH_BLOCKS)
         return false;
-    return !(flags & ~(uint32_t)(FETCH_BLOCKS_MASK | FETCH_BEFORE | FETCH_FED)) && count > 0 && count <= RING_VALUES &&
-           value <= UINT32_MAX - count;
+    const uint32_t known = FETCH_BLOCKS_MASK | FETCH_BEFORE | FETCH_FED | FETCH_VERIFY;
+    return !(flags & ~known) && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
 }
 
 static inline bool fetch_parts_are_sound(const struct fetch_part *part, uint32_t n)

@@ -23,7 +23,7 @@ uint32_t many_bytes(const struct fetches *f, const struct store_read *read)
 {
     const struct catalog *c = f->self->config.catalog;
     struct ring_message m;
-    if (read->pull || read->before || read->fed || read->pulled || read->span.length > SMALL_BYTES)
+    if (read->pull || read->before || read->damaged || read->fed || read->pulled || read->span.length > SMALL_BYTES)
         return 0;
     receive_ask(c, &read->span, &m);
     uint32_t bytes = PART_BYTES - (fetch_head(m.flags) + fetch_tail(m.flags)) * (VALUE_SUM + VALUE_BLOCK);

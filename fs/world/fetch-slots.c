@@ -115,7 +115,8 @@ static void occupy(struct fetches *f, struct asked_peer *p, struct store_read *r
         *m = read->pull->question;
     } else {
         receive_ask(f->self->config.catalog, &read->span, m);
-        m->flags |= (read->before ? FETCH_BEFORE : 0) | (read->fed ? FETCH_FED : 0);
+        m->flags |=
+            (read->before ? FETCH_BEFORE : 0) | (read->fed ? FETCH_FED : 0) | (read->damaged ? FETCH_VERIFY : 0);
     }
     m->kind = RING_FETCH;
     m->node = read->peer = fetch->node;

@@ -235,8 +235,7 @@ void fetch_count_bad(struct fetches *f, uint32_t node)
 {
     atomic_fetch_add(&f->self->bad, 1);
     LOCK_SCOPE(&f->lock);
-    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent data with a wrong checksum: reading the source instead", node,
-                host_of(f, node));
+    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent data with a wrong checksum", node, host_of(f, node));
 }
 
 /* Raw bytes stay in the slot until the answer is released. Compressed values are unpacked. */
@@ -248,9 +247,13 @@ void fetch_complete(struct fetches *f, struct fetch *fetch, const struct payload
         atomic_fetch_add_explicit(&fetch->held, 1, memory_order_relaxed);
         answer_pin(&read->answer, fetch_release, fetch);
     }
+    bool again = error == -EBADMSG && !read->damaged;
     if (error == -EBADMSG)
         fetch_count_bad(f, fetch->node);
-    store_fetched(f->self->store, read, error);
+    read->damaged |= again;
+    /* the other node's courier does not verify values; its server does, and replaces damaged ones */
+    if (!again || ask_for(f, read, true) != -EINPROGRESS)
+        store_fetched(f->self->store, read, error);
 }
 
 static void complete_fetch(struct fetches *f, struct fetch *fetch, uint32_t length)
@@ -433,10 +436,8 @@ void fetch_turn(struct fetches *f, struct world *world)
 
 enum peer_state fetch_peer_state(struct fetches *f, uint32_t node)
 {
-    pthread_mutex_lock(&f->lock);
-    enum peer_state state = f->peer[node].peer.state;
-    pthread_mutex_unlock(&f->lock);
-    return state;
+    LOCK_SCOPE(&f->lock);
+    return f->peer[node].peer.state;
 }
 
 struct peer_times fetch_peer_times(struct fetches *f, uint32_t node)

@@ -3,6 +3,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
 #include "fs/world/holdings.h"
+#include "fs/world/sharing.h"
 #include "fs/world/turning.h"
 
 #include <errno.h>
@@ -162,6 +163,8 @@ static int go_live(struct talk *t)
         t->self->config.joined(t->self->config.user);
     error = message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
     talk_save(t);
+    if (!error)
+        error = sharing_offer(t);
     if (!error && l->world->last.k == 0) /* after a turn, the new owners first confirm what they have */
         holdings_trim(t, l->world);
     return error;

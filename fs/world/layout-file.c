@@ -196,13 +196,7 @@ size_t layout_bytes(const struct layout *l, uint64_t from, void *to, size_t n, u
 
 int layout_share(const struct layout *l)
 {
-    CLEANUP_CLOSE int fd = memfd_create("dealfs-layout", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return -errno;
-    int error = file_write_all(fd, (const char *)l->header, l->length);
-    if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        error = -errno;
-    return error ? error : steal_fd(fd);
+    return file_memory("dealfs-layout", l->header, l->length);
 }
 
 int layout_open(const char *path, const struct catalog *catalog, struct layout **out)

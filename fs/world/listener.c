@@ -4,6 +4,7 @@
 #include "fs/world/listener.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/world/joining.h"
@@ -103,23 +104,33 @@ static void hear_wake(struct talk *t)
         talk_hang_up(t, "the courier broke the protocol");
 }
 
+/* Saves again what could not be saved, each SAVE_AGAIN_MS from `*at` on. Returns milliseconds until then; -1: never. */
+static int save_again(struct talk *t, uint64_t *at)
+{
+    uint64_t now = clock_now();
+    bool unsaved = atomic_load(&t->self->unsaved);
+    if (unsaved && now >= *at)
+        talk_save(t);
+    if (!unsaved || now >= *at)
+        *at = now + SAVE_AGAIN_MS * MILLISECOND;
+    return unsaved ? (int)((*at - now) / MILLISECOND) + 1 : -1;
+}
+
 /* A courier that hangs up and connects again at once counts as two. */
 static void *listen_and_talk(void *argument)
 {
     struct courier_listener *l = argument;
     struct talk *t = &l->talk;
+    uint64_t save_at = 0;
     while (!atomic_load(&t->stop)) {
         struct pollfd fd[] = {
             {.fd = t->wake, .events = POLLIN},
             {.fd = t->courier, .events = POLLIN},
             {.fd = l->socket, .events = POLLIN},
         };
-        int events = poll(fd, 3, atomic_load(&t->self->unsaved) ? SAVE_AGAIN_MS : -1);
-        if (events == 0)
-            talk_save(t);
-        else if (events < 0)
+        if (poll(fd, 3, save_again(t, &save_at)) <= 0)
             continue;
-        else if (fd[0].revents)
+        if (fd[0].revents)
             hear_wake(t);
         else if (fd[1].revents)
             answer_frame(t);

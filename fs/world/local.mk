@@ -41,6 +41,8 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/serve-reply.c \
 	fs/world/serve.c \
 	fs/world/serve.h \
+	fs/world/sharing.c \
+	fs/world/sharing.h \
 	fs/world/shelf.c \
 	fs/world/shelf.h \
 	fs/world/spread.c \

@@ -12,7 +12,8 @@
  *   membership  the current or last world, and its living part while a courier is connected
  *   mover       a thread that moves bytes to their new owners after a turn
  *   turn-wait   requests a turn and waits for it; shelf: the last layouts
- *   talk        the conversation with the courier, which begins and ends a living world: joining, turning, holdings
+ *   talk        the conversation with the courier, which begins and ends a living world: joining, turning, sharing,
+ *               holdings
  *   listener    the thread of that conversation
  *   peers       assembly, the timer thread, the store's questions, views for status
  *

@@ -10,6 +10,7 @@
 struct peer_question {
     uint64_t token;
     uint32_t node, file, value, count, flags;
+    bool verify;                   /* the last answer was damaged */
     uint32_t head, tail;           /* number of unwanted blocks at the start and at the end */
     const struct fetch_part *part; /* the parts of FETCH_MANY */
 };

@@ -50,7 +50,8 @@ struct peer_question question_of(const struct fetch_part *part)
     return (struct peer_question){.file = part->file,
                                   .value = part->value,
                                   .count = part->count,
-                                  .flags = part->flags & ~(uint32_t)FETCH_BLOCKS_MASK,
+                                  .flags = part->flags & ~(uint32_t)(FETCH_BLOCKS_MASK | FETCH_VERIFY),
+                                  .verify = part->flags & FETCH_VERIFY,
                                   .head = fetch_head(part->flags),
                                   .tail = fetch_tail(part->flags)};
 }
@@ -136,7 +137,7 @@ static uint32_t put_part(struct serves *s, const struct fetch_part *part, char *
     const struct peer_question q = question_of(part);
     struct slot_filling f = {.slot = to, .room = room};
     struct span wanted = question_wanted(s, &q);
-    if (room < sizeof(struct payload_header) || store_stored(s->self->store, &wanted, put_value, &f) || f.full)
+    if (room < sizeof(struct payload_header) || store_stored(s->self->store, &wanted, false, put_value, &f) || f.full)
         return 0;
     payload_finish(to, &(struct value_run){q.file, q.value, q.count}, f.length);
     return (uint32_t)payload_begin(f.length, q.count);
@@ -172,7 +173,7 @@ int reply_held(struct serves *s, const struct peer_question *q, uint32_t slot)
     }
     struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot), .room = RING_SLOT};
     struct span wanted = question_wanted(s, q);
-    int error = store_stored(s->self->store, &wanted, put_value, &f);
+    int error = store_stored(s->self->store, &wanted, q->verify, put_value, &f);
     if (!error)
         send_slot(s, q, slot, &f);
     return error;

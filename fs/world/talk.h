@@ -2,11 +2,13 @@
  *
  *   no courier ──▶ TALK_NEW ──HELLO──▶ TALK_GREETED ──WORLD──▶ TALK_READY ──LIVE──▶ TALK_LIVE
  *              (RESIZE, CATALOG, HELLO again) │                                      ▲
- *                                             └────────────────RESUME────────────────┘ BEGIN, COMPUTE, SETTLED
+ *                                             └────────────────RESUME────────────────┘ BEGIN, COMPUTE, SETTLED,
+ *                                                                                      SEGMENT
  *
  *   listener.c  the thread: accepts a courier, reads frames
  *   joining.c   frames until the world lives
  *   turning.c   frames that turn the layout of a living world
+ *   sharing.c   the RAM tier, which the courier may read
  *   holdings.c  what this node has cached, and what has room */
 #ifndef FS_WORLD_TALK_H
 #define FS_WORLD_TALK_H

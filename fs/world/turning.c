@@ -4,6 +4,7 @@
 #include "fs/base/halt.h"
 #include "fs/base/log.h"
 #include "fs/world/holdings.h"
+#include "fs/world/sharing.h"
 
 #include <errno.h>
 #include <string.h>
@@ -155,6 +156,8 @@ int turning_answer(struct talk *t, const struct talk_frame *f)
         return on_compute(t, f);
     case MESSAGE_SETTLED:
         return on_settled(t, f);
+    case MESSAGE_SEGMENT:
+        return sharing_answer(t, f);
     default:
         return -EBADMSG;
     }

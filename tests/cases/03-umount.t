@@ -35,9 +35,8 @@ start_readers() {
     readers=()
     rm -f "$tmp"/ready.*
     for i in 1 2; do
-        python3 "$tmp/reader.py" "$src" "$mnt" "$tmp/ready.$i" &
+        background python3 "$tmp/reader.py" "$src" "$mnt" "$tmp/ready.$i"
         readers+=($!)
-        tap_pids+=("$!")
     done
     wait_for 20 test -e "$tmp/ready.1" -a -e "$tmp/ready.2"
 }
@@ -104,9 +103,8 @@ signal.sigwait([signal.SIGTERM])
 END
 sent() {
     : >"$tmp/sent" # it has the last one's word
-    python3 "$tmp/sender.py" "$mnt/class1/001.bin" >"$tmp/sent" &
+    background python3 "$tmp/sender.py" "$mnt/class1/001.bin" >"$tmp/sent"
     sender=$!
-    tap_pids+=("$sender")
     wait_for 10 grep -q sent "$tmp/sent"
 }
 ok 'mount' dealfs mount "$src" "$mnt"
@@ -118,9 +116,8 @@ ok "and it goes when the socket is gone" dealfs umount "$mnt"
 nothing_left
 ok 'mount' dealfs mount "$src" "$mnt"
 ok 'a file in a socket again' sent
-strace -f -qq -o "$tmp/calls" -e trace=umount2 dealfs umount "$mnt" 2>"$tmp/messages" &
+background strace -f -qq -o "$tmp/calls" -e trace=umount2 dealfs umount "$mnt" 2>"$tmp/messages"
 unmounting=$!
-tap_pids+=("$unmounting")
 ok 'the first attempt finds it busy' wait_for 10 grep -q 'EBUSY' "$tmp/calls"
 kill -9 "$sender" # dealfs tries for a second
 ok 'a later attempt succeeds when the socket is gone' wait "$unmounting"
@@ -147,28 +144,26 @@ ok 'unmounted, while the server is slow' umount -l "$mnt"
 ok 'another source is mounted there' dealfs mount -o "ram=0,ssd=$tmp/ssd-other,ssd_size=64M" "$tmp/other" "$mnt"
 [ "$(stat -c %d "$mnt")" = "$before" ] || diag 'it has another device number: what follows proves less'
 kill -CONT "$slow"
-ok 'the first one ends' wait_for 20 sh -c "! kill -0 $keeper"
+ok 'the first one ends' wait_for 20 has_ended "$keeper"
 ok 'the other one stays' mounted "$mnt"
 ok 'with its control mount' cat "$mnt/.dealfs/status"
 ok 'until it is unmounted' dealfs umount "$mnt"
 nothing_left
 
 # -f stays, and Ctrl-C unmounts.
-env --default-signal=INT dealfs mount -f "$src" "$mnt" 2>"$tmp/foreground.log" &
+background env --default-signal=INT dealfs mount -f "$src" "$mnt" 2>"$tmp/foreground.log"
 foreground=$!
-tap_pids+=("$foreground")
 ok 'mount -f comes up' wait_for 20 dealfs wait --timeout 5 "$mnt"
 ok 'and stays' kill -0 $foreground
 ok 'it can be read' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
 kill -INT $foreground
-ok 'Ctrl-C unmounts' wait_for 20 sh -c "! kill -0 $foreground"
+ok 'Ctrl-C unmounts' wait_for 20 has_ended $foreground
 fails 'it is gone' mounted "$mnt"
 nothing_left
 
 # --- keeper and command are killed while the mount is attached ---
-strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=3000000 \
-    dealfs mount "$src" "$mnt" >/dev/null 2>&1 &
-tap_pids+=($!)
+background strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=12000000 \
+    dealfs mount "$src" "$mnt" >/dev/null 2>&1
 attaching() { [ -n "$(named dealfs-putup)" ]; }
 ok 'a child of the keeper attaches a mount' wait_for 20 attaching
 kill -9 "$(named dealfs-keeper)" "$(named dealfs)"

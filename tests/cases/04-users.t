@@ -36,7 +36,7 @@ keeper=$(processes dealfs-keeper) backup=$(processes dealfs-backup)
 soft=$(as_user prlimit --pid "$keeper" --nproc --noheadings --output SOFT)
 as_user prlimit --pid "$keeper" --nproc=1:
 kill -9 "$backup"
-ok 'a standby is killed, and there is no room for another' wait_for 20 sh -c "! kill -0 $backup"
+ok 'a standby is killed, and there is no room for another' wait_for 20 has_ended "$backup"
 as_user prlimit --pid "$keeper" --nproc="$soft:"
 ok 'one is made when there is room again' wait_for 20 another_backup
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
@@ -134,20 +134,16 @@ ok 'root unmounts' as_id 0 dealfs umount "$mnt"
 ok 'root mounts for the user' as_id 0 env DEALFS_FAULTS=stuck_lookup=stuck DEALFS_MOUNTER_PATIENCE=2 \
     dealfs mount -o "owner=$mount_user,state=$tmp/user/held" "$src" "$mnt"
 server=$(processes dealfs-server | head -1)
-as_user stat "$mnt/stuck" >/dev/null 2>&1 &
-tap_pids+=($!)
-asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
-ok 'its server asks its own mount' wait_for 20 asks_itself
+background as_user stat "$mnt/stuck" >/dev/null 2>&1
+ok 'its server asks its own mount' wait_for 20 asks_itself "$server"
 mapfile -t all < <(processes "$tmp/user/held" | while read -r pid; do
     [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"
 done)
-kill -STOP "${all[@]}"
-kill -KILL "${all[@]}"
+kill_at_once "${all[@]}"
 is_gone() { ! as_id 0 grep -qF " $mnt " /proc/self/mountinfo; }
 ok 'all are killed: dealfs-mounter unmounts' wait_for 40 is_gone
 nothing_left
-has_ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:.1$' "/proc/$server/status"; } # init may be late to reap it
-ok 'no thread of the server is left' wait_for 20 has_ended
+ok 'no thread of the server is left' wait_for 20 no_thread_left "$server"
 
 # --- ACLs, which the mount has not ---
 cat >"$tmp/acl.py" <<'END'
@@ -187,6 +183,16 @@ if acl "$closed/user" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4 2>/dev/null
 else
     skip 18 'the file system has no ACLs'
 fi
+# --- a keeper that is to unmount, without room for a process ---
+ok 'mount' as_user dealfs mount -o "state=$tmp/user/kept" "$src" "$mnt"
+keeper=$(processes dealfs-keeper)
+as_user prlimit --pid "$keeper" --nproc=1:
+as_user kill -USR1 "$keeper"
+ok 'it cannot' wait_for 10 grep -q 'dealfs-keeper: fork: ' "$tmp/user/kept/log"
+ok 'so the mount is still there' as_user test -e "$mnt/class0/000.bin"
+as_user prlimit --pid "$keeper" --nproc="$soft:"
+ok 'it can when there is room' wait_for 20 has_ended "$keeper"
+fails 'the mount is gone' as_user mountpoint -q "$mnt"
 # --- random reads of a mapped file ---
 head -c 33554432 /dev/zero >"$src/class0/long"
 chmod 644 "$src/class0/long"

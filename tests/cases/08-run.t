@@ -35,9 +35,8 @@ done
 # --- enter, from outside ---
 mkfifo "$tmp/user/hold"
 chmod 666 "$tmp/user/hold"
-as_user dealfs run "$src" "$mnt" -- sh -c 'read -r line <"$1"; exit 5' sh "$tmp/user/hold" 2>"$tmp/run.log" &
+background as_user dealfs run "$src" "$mnt" -- sh -c 'read -r line <"$1"; exit 5' sh "$tmp/user/hold" 2>"$tmp/run.log"
 run=$!
-tap_pids+=("$run")
 ok 'run in the background comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 is 'outside there is nothing' "$(as_user ls -A "$mnt")" ''
 ok 'enter' as_user dealfs enter "$mnt" -- diff -r -x .dealfs "$src" "$mnt"
@@ -59,10 +58,9 @@ nothing_left
 
 # --- enter, while the mount is being made ---
 mount --bind "$tmp/user" "$mnt" # what the mount covers is a mount, too
-strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=2000000 dealfs run "$src" "$mnt" -- \
-    sleep 100 2>"$tmp/run.log" &
+background strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=2000000 \
+    dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log"
 run=$!
-tap_pids+=("$run")
 early() { dealfs enter "$mnt" -- true 2>&1 | grep -q 'nothing is mounted there yet'; }
 ok 'enter fails until the mount is there' wait_for 20 early
 ok 'then the command runs' wait_for 20 dealfs enter "$mnt" -- true
@@ -73,18 +71,16 @@ umount "$mnt"
 nothing_left 'nothing is left after a slow mount'
 
 # --- signals ---
-as_user env --default-signal=INT dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log" &
+background as_user env --default-signal=INT dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log"
 run=$!
-tap_pids+=("$run")
 ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 dealfs_run=$(processes 'dealfs run' | tail -1)
 kill -TERM "$dealfs_run"
 wait $run
 is 'SIGTERM reaches the command' $? 143
 nothing_left 'nothing is left after SIGTERM'
-as_user dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log" &
+background as_user dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log"
 run=$!
-tap_pids+=("$run")
 ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 kill -9 "$(processes 'dealfs run' | tail -1)"
 wait $run 2>/dev/null

@@ -146,6 +146,22 @@ for when in makes_images is_mounted; do
     is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
     nothing_left "nothing is left by demo after Ctrl-C: $when"
 done
+if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
+    env --default-signal=INT DEALFS_START_FAULT=-12 dealfs demo >"$tmp/demo.log" 2>&1 &
+    demo=$!
+    tap_pids+=("$demo")
+    ok 'demo, one mount command of which is stopped half way' wait_for 60 mount_stopped
+    kill -INT $demo
+    no_mpirun() { ! pgrep -f "^mpirun .*$tmp/dealfs-demo"; }
+    ok 'mpirun has ended before it' wait_for 60 no_mpirun
+    ok 'it has mounted' is_mounted
+    kill -CONT "$stopped"
+    wait $demo
+    is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
+    nothing_left 'nothing is left by demo whose mount command ended late'
+else
+    skip 5 'no Open MPI'
+fi
 
 # --- stage is stopped by Ctrl-C, and goes on from there ---
 echo 'delay=20' >"$tmp/faults"

@@ -46,11 +46,12 @@ is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 
 # --- manual pages ---
+formatted() { groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/$1"; } # a page as text
 well_formed() { # a page: groff has nothing to say, and what it makes has the sections
     local said text section
     said=$(groff -man -ww -Tutf8 -z "$1" 2>&1)
     [ -z "$said" ] || { echo "$said"; return 1; }
-    text=$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$1") || return 1
+    text=$(formatted "${1##*/}") || return 1
     for section in NAME DESCRIPTION 'SEE ALSO'; do
         grep -qx "$section" <<<"$text" || { echo "no section $section"; return 1; }
     done
@@ -70,7 +71,10 @@ for page in "$top_srcdir"/cli/*.[1-8]; do
 done
 
 # --- --help, against the pages ---
-plain() { groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-$1.1" | tr -s ' \n' ' '; }
+plain() { # the page of a command, on one line
+    [ -e "$tmp/plain.$1" ] || formatted "dealfs-$1.1" | tr -s ' \n' ' ' >"$tmp/plain.$1"
+    cat "$tmp/plain.$1"
+}
 words() { grep -oE -- '--?[a-z]+|[A-Z]{3,}' <<<"$1" | sort -u; } # options and arguments of a usage line
 help_agrees() { # command: every word of the usage is in the page, every long option of the help, too
     local help usage page word missing=''
@@ -92,14 +96,13 @@ page_agrees() { # every long option that the page's synopsis has is in the help
     done
     [ -z "$missing" ] || { echo "not in the help:$missing"; return 1; }
 }
+first_page=$(formatted dealfs.1 | tr -s ' \n' ' ')
 for command in $commands; do
     ok "dealfs $command --help agrees with its page" help_agrees "$command"
     ok "the page of $command agrees with it" page_agrees "$command"
     exits 2 "dealfs $command with an option that is none" dealfs "$command" --frobnicate
     like 'which shows the usage' "$(cat "$tmp/.output")" "usage: dealfs $command"
-    like "dealfs.1 has $command" \
-        "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs.1" | tr -s ' \n' ' ')" \
-        "dealfs-$command\(1\)"
+    like "dealfs.1 has $command" "$first_page" "dealfs-$command\(1\)"
 done
 # --- the options of a page, each with its default: they are in the help ---
 cat >"$tmp/options.py" <<'END'
@@ -131,12 +134,12 @@ done
 # --- the keys of `plan`: the page tells them, and no others ---
 keys=$(dealfs plan --help | sed -n 's/^  \([a-z_]*=[^ ]*\) .*/\1/p')
 ok 'the keys of plan were found' test "$(wc -w <<<"$keys")" -ge 20
-is 'keys of plan in its page' "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-plan.1" |
+is 'keys of plan in its page' "$(formatted dealfs-plan.1 |
     sed -n '/^KEYS/,/^EXIT/s/^ \{7\}\([a-z_]*=[^ ]*\)\( .*\)*$/\1/p' | sort)" "$(sort <<<"$keys")"
 
 for command in exchange shuffle; do
     keys_of=$(dealfs "$command" --help | sed -n 's/^  \([a-z]*\)=.*/\1/p' | sort)
-    is "keys of $command in its page" "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-$command.1" |
+    is "keys of $command in its page" "$(formatted "dealfs-$command.1" |
         sed -n '/^KEYS/,/^EXIT/s/^ \{7\}\([a-z]*\)=.*/\1/p' | sort)" "$keys_of"
 done
 
@@ -211,8 +214,9 @@ is 'the values of an option' \
     "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto names never '
 is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"
 for command in $commands; do
+    offered=" $(complete_line "dealfs $command --" | tr '\n' ' ')"
     for word in $(dealfs "$command" --help | grep -oE -- '^  (-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--.*'); do
-        like "$command $word" " $(complete_line "dealfs $command --" | tr '\n' ' ')" " $word "
+        like "$command $word" "$offered" " $word "
     done
 done
 ok 'mount' mount_up -o feed=1M,sampler=torch,ranks=1,batch=1,resize=64 "$src" "$tmp/mounted"

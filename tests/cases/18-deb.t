@@ -62,12 +62,12 @@ within() {
     return 1
 }
 other_server() { local pid; pid=$(pgrep -f "dealfs-server.* $tmp/" | head -n 1); [ -n "$pid" ] && [ "$pid" != "$1" ]; }
-replaced() { [[ $(program) == /usr/libexec/dealfs/dealfs-server ]]; }
+is_installed() { [[ $(program) == /usr/libexec/dealfs/dealfs-server ]]; }
 nothing_runs() { [ -z "$(pgrep -f "dealfs-[a-z]* .*$tmp/")" ]; }
 files() { find "$tmp/overlay"/*.upper -name '*dealfs*' ! -path '*/var.upper/lib/dpkg/*' ! -path '*/log/*' ! -type c; }
 try 'installed' dpkg --install "$tmp"/deb/*.deb
 try 'mounted' dealfs mount -o "state=$tmp/state" "$src" "$mnt"
-try 'it is the installed server' replaced
+try 'it is the installed server' is_installed
 try 'reads' same
 try 'Python finds the package' /usr/bin/python3 -c 'import dealfs, sys; dealfs.Mount(sys.argv[1]).status()' "$mnt"
 try 'the courier is there' test -x /usr/libexec/dealfs/dealfs-courier
@@ -79,7 +79,7 @@ try 'reads go on' same
 try 'in the same server' test -d "/proc/$server"
 kill -9 "$server"
 try 'the next server comes' within other_server "$server"
-try 'and is the new program' within replaced
+try 'and is the new program' within is_installed
 try 'what was open is read' cmp /proc/self/fd/5 "$(find "$src" -type f | sort | head -n 1)"
 try 'all is read' same
 exec 5<&-

@@ -29,20 +29,18 @@ release_b() {
 begin() { # what the command does
     rm -f "$SAID"/*
     # shellcheck disable=SC2016
-    "${words[@]}" --hosts a,b "$src" "$tmp/node%r/data" -- sh -c '
+    background "${words[@]}" --hosts a,b "$src" "$tmp/node%r/data" -- sh -c '
         diff -r -x .dealfs "$1" "$2/node$NODE_RANK/data" || exit 3
         cp "$2/node$NODE_RANK/data/.dealfs/status" "$SAID/new$NODE_RANK"
         mv "$SAID/new$NODE_RANK" "$SAID/status$NODE_RANK"
-        exec sleep 1000' sh "$src" "$tmp" >"$tmp/log" 2>&1 &
+        exec sleep 1000' sh "$src" "$tmp" >"$tmp/log" 2>&1
     launched=$!
-    tap_pids+=("$launched")
     [ ! -p "$tmp/hold-b" ] || release_b
     wait_for 60 test -e "$SAID/status0" -a -e "$SAID/status1" || diag "$(tail -n 30 "$tmp/log")"
 }
-ended() { ! kill -0 "$launched" 2>/dev/null; }
 no_folder() { [ "$(cd "$tmp" && echo node*)" = 'node*' ]; }
 finish() { # what, the exit status
-    ok "$1: it ends" wait_for 30 ended
+    ok "$1: it ends" wait_for 30 has_ended "$launched"
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
@@ -86,9 +84,8 @@ below() {
 }
 starter=$(pgrep -P "$launched" -f -- --agent | sort -n | tail -n 1)
 mapfile -t lost < <(echo "$starter" && below "$starter")
-kill -STOP "${lost[@]}"
-kill -KILL "${lost[@]}"
-ok 'a node is lost: it ends' wait_for 30 ended
+kill_at_once "${lost[@]}"
+ok 'a node is lost: it ends' wait_for 30 has_ended "$launched"
 wait "$launched"
 is 'the exit status' $? 1
 like 'and names the node' "$(cat "$tmp/log")" 'b: dealfs: the agent has ended'

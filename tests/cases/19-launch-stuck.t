@@ -7,17 +7,14 @@ require unshare
 
 src=$tmp/src job=$tmp/job mnt=$tmp/job/data
 make_files "$src" 4 50000
-state_of() { sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$1/status"; }
-is_in() { [[ $(state_of "$1") == ["$2"] ]]; } # PID STATES
 pending() { # PID SIGNAL
     local shared
     shared=$(sed -n 's/^ShdPnd:\t//p' "/proc/$1/status")
     (((0x$shared >> ($2 - 1)) & 1))
 }
 written() { sed -n 's/^wchar: //p' "/proc/$1/io"; }
-ended() { ! kill -0 "$launched" 2>/dev/null; }
 finish() { # what, the exit status, seconds
-    ok "$1: it ends" wait_for "$3" ended || kill -KILL "$launched"
+    ok "$1: it ends" wait_for "$3" has_ended "$launched" || kill -KILL "$launched"
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
@@ -66,27 +63,26 @@ exec 9<&-
 # On another "node" it continues afterwards and cleans up.
 begin() { # patience, options of launch
     rm -f "$tmp/begun"
-    DEALFS_RSH="$tmp/rsh" DEALFS_LAUNCH_PATIENCE=$1 dealfs launch "${@:2}" "$src" "$mnt" -- \
-        sh -c 'touch "$1" && exec sleep 1000' sh "$tmp/begun" >"$tmp/log" 2>&1 &
+    DEALFS_RSH="$tmp/rsh" DEALFS_LAUNCH_PATIENCE=$1 background dealfs launch "${@:2}" "$src" "$mnt" -- \
+        sh -c 'touch "$1" && exec sleep 1000' sh "$tmp/begun" >"$tmp/log" 2>&1
     launched=$!
-    tap_pids+=("$launched")
     ok 'the command runs' wait_for 20 test -e "$tmp/begun"
     agent=$(ps -o ppid= -p "$(processes 'dealfs mount' | sort -n | head -n 1)" | tr -d ' ')
     kill -STOP "$agent"
     ok 'the agent is stopped' wait_for 10 is_in "$agent" T
 }
 begin 2 --hosts away
-ok 'launch ends' wait_for 30 ended
+ok 'launch ends' wait_for 30 has_ended "$launched"
 kill -CONT "$agent"
 finish 'a silent agent' 1 1
 like 'the message' "$(cat "$tmp/log")" 'away: dealfs: no message came for 2 s'
-begin 600 --hosts away
+begin 600 --grace 1 --hosts away
 kill -HUP "$launched"
-ok 'launch ends before an agent confirms the end' wait_for 70 ended
+ok 'launch ends before an agent confirms the end' wait_for 70 has_ended "$launched"
 kill -CONT "$agent"
 finish 'an agent that does not confirm' 129 1
 like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that all was removed: run'
-begin 2
+begin 2 --grace 1
 kill -HUP "$launched"
 finish 'an agent of this node is stopped' 129 80
 rm "$tmp/begun"
@@ -94,27 +90,24 @@ rm "$tmp/begun"
 # --- launch stops ---
 # More output is left than a pipe takes.
 rm -f "$tmp/begun"
-DEALFS_RSH=$tmp/rsh DEALFS_LAUNCH_PATIENCE=2 dealfs launch --hosts away "$src" "$mnt" -- \
+DEALFS_RSH=$tmp/rsh DEALFS_LAUNCH_PATIENCE=2 background dealfs launch --hosts away "$src" "$mnt" -- \
     sh -c 'touch "$1"; while [ ! -e "$2" ]; do sleep 0.02; done; seq '$lines'; exec sleep 1000' \
-    sh "$tmp/begun" "$tmp/go" >/dev/null 2>"$tmp/log" &
+    sh "$tmp/begun" "$tmp/go" >/dev/null 2>"$tmp/log"
 launched=$!
-tap_pids+=("$launched")
 ok 'the command runs' wait_for 20 test -e "$tmp/begun"
 agent=$(ps -o ppid= -p "$(processes 'dealfs mount' | head -n 1)" | tr -d ' ')
 kill -STOP "$launched"
 wait_for 10 is_in "$launched" T
 touch "$tmp/go"
-agent_ended() { ! kill -0 "$agent" 2>/dev/null; }
-ok 'an agent ends although nobody reads what it says' wait_for 30 agent_ended
+ok 'an agent ends although nobody reads what it says' wait_for 30 has_ended "$agent"
 kill -CONT "$launched"
 finish 'launch continues' 1 20
 rm "$tmp/begun"
 
 # --- one agent gets SIGTERM, and `launch` none ---
 # `launch` hears that the node is mounted when the agent has already begun to end: the command must not begin.
-DEALFS_SOURCE_FAULTS=stat=300 dealfs launch "$src" "$mnt" -- touch "$tmp/begun" >"$tmp/log" 2>&1 &
+DEALFS_SOURCE_FAULTS=stat=300 background dealfs launch "$src" "$mnt" -- touch "$tmp/begun" >"$tmp/log" 2>&1
 launched=$!
-tap_pids+=("$launched")
 mounts() { agent=$(pgrep -P "$launched") && mount=$(pgrep -P "$agent" -f 'dealfs mount'); }
 wait_for 20 mounts
 kill -STOP "$launched"
@@ -166,10 +159,9 @@ other=$tmp/other faults=$tmp/faults
 set_faults 'hang=*'
 DEALFS_PATIENCE=300 DEALFS_SOURCE_FAULTS="file=$faults" mount_up -o ram=8M "$src" "$other"
 server=$(value "$other" pids.server)
-dealfs launch --grace 1 "$src" "$mnt" -- \
-    dd if="$other/class0/000.bin" of=/dev/null bs=1M iflag=direct >"$tmp/log" 2>&1 &
+background dealfs launch --grace 1 "$src" "$mnt" -- \
+    dd if="$other/class0/000.bin" of=/dev/null bs=1M iflag=direct >"$tmp/log" 2>&1
 launched=$!
-tap_pids+=("$launched")
 is_dd() { grep -qsx dd "/proc/$1/comm"; }
 command_waits() {
     command=$(processes 'dd if=' | while read -r pid; do ! is_dd "$pid" || echo "$pid"; done)
@@ -180,7 +172,7 @@ kill -STOP "$server"
 ok 'its server is stopped' wait_for 10 is_in "$server" T
 kill -HUP "$launched"
 ok 'it waits in the kernel' wait_for 20 is_in "$command" D
-ok 'launch ends all the same' wait_for 60 ended || kill -KILL "$launched"
+ok 'launch ends all the same' wait_for 60 has_ended "$launched" || kill -KILL "$launched"
 wait "$launched"
 is 'its exit status' $? 129
 like 'the message' "$(cat "$tmp/log")" 'processes of the job do not end after SIGKILL: they wait for a disk'

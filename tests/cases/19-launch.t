@@ -44,19 +44,17 @@ END
 chmod 755 "$tmp/train"
 begin() { # words before the job
     rm -f "$tmp/user/said"
-    as_user env --default-signal=INT "$@" dealfs launch --grace 1 "$src" "$mnt" -- "$tmp/train" "$src" "$mnt" \
-        "$tmp/user/said" >"$tmp/log" 2>&1 &
+    background as_user env --default-signal=INT "$@" dealfs launch --grace 1 "$src" "$mnt" -- \
+        "$tmp/train" "$src" "$mnt" "$tmp/user/said" >"$tmp/log" 2>&1
     launched=$!
-    tap_pids+=("$launched")
     wait_for 20 grep -q running "$tmp/user/said" || diag "$(cat "$tmp/log")"
     # `launch`, and its agent, which is a child of it.
     head=$(processes 'dealfs launch' | sort -n | head -n 1)
     agent=$(pgrep -P "$head")
 }
-ended() { ! kill -0 "$launched" 2>/dev/null; }
 unwatched='launch and its agent are killed' # nobody can remove the folder
 finish() { # what, the exit status
-    ok "$1: it ends" wait_for 20 ended
+    ok "$1: it ends" wait_for 20 has_ended "$launched"
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
@@ -71,8 +69,7 @@ begin
 mapfile -t all < <(pgrep -P "$agent" -f '^dealfs mount -f'; processes dealfs-keeper; processes dealfs-backup
     processes dealfs-server)
 is 'the mount has four processes' ${#all[@]} 4
-kill -STOP "${all[@]}" # else the first to die are followed by others
-kill -KILL "${all[@]}"
+kill_at_once "${all[@]}"
 finish 'all processes of the mount are killed' 1
 begin
 kill -INT "$head"

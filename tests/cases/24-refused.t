@@ -56,6 +56,42 @@ ok 'unmount' world_umount
 world_count=3
 rm -rf "$tmp"/state*
 
+# --- the same with the states that dealfs chooses ---
+rmdir "$tmp/node1"
+world_launch -n 2 dealfs mount -o ram=8M "$src" "$tmp/node%r"
+world_refused 'a node without the mountpoint again' 'node 1 .*node1: No such file'
+unlike 'the other one is unmounted' "$(cat "$tmp/world.log")" 'stays mounted'
+nothing_left 'with all its processes'
+mkdir "$tmp/node1"
+rm -rf "$tmp"/dealfs-*
+
+# --- mpirun is ended while a node mounts ---
+for options in "state=$tmp/state%r,ram=8M" ram=8M; do
+    DEALFS_START_FAULT=-12 world_launch -n 2 dealfs mount -o "$options" "$src" "$tmp/node%r"
+    ok "a mount command is stopped half way: $options" wait_for 60 mount_stopped
+    ok 'mpirun is ended' world_leave
+    ok 'the node is mounted' mounted "$tmp/node0"
+    kill -CONT "$stopped"
+    nothing_left 'its mount command undoes it'
+    is 'and its state' "$(find "$tmp" -maxdepth 1 -name state0 -o -maxdepth 1 -name 'dealfs-*.0')" ''
+    rm -rf "$tmp"/{state,dealfs-}*
+done
+DEALFS_START_FAULT=-12 world_launch -n 2 dealfs mount -o "state=$tmp/state%r,ram=8M" "$src" "$tmp/node%r"
+ok 'the first mount command is stopped' wait_for 60 mount_stopped
+first=$stopped
+kill -CONT "$first"
+other_stopped() { mount_stopped && [ "$stopped" != "$first" ]; }
+ok 'then the one of the other node' wait_for 60 other_stopped
+ok 'mpirun is ended' world_leave
+look_idle "$(sed -n 's/^PPid:\t//p' "/proc/$stopped/status")"
+ok "its helper waits, and takes $idle_share of 1000 of a core" test "$idle_share" -lt 100
+kill -CONT "$stopped"
+is_unmounted() { ! mounted "$tmp/node1"; }
+ok 'the mount command undoes its mount' wait_for 20 is_unmounted
+ok 'the other mount stays: unmount' dealfs umount "$tmp/node0"
+nothing_left 'nothing is left'
+rm -rf "$tmp"/state*
+
 ok 'a mount by itself' dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
 ok 'and one of another source' dealfs mount -o "state=$tmp/state1,ram=8M" "$tmp/other" "$tmp/node1"
 two join "$tmp/node0" join "$tmp/node1"

@@ -13,10 +13,7 @@ base=(epoch=0 ranks=4 batch=8)
 # --- three ways to the same list ---
 list=$(ask "${base[@]}" rank=1)
 is 'a rank has its share, one number a line' "$(wc -l <<<"$list")" 25
-exec 3<>"$control"
-echo "plan ${base[*]} rank=1" >&3
-is 'the same by the control file' "$(cat <&3)" "$list"
-exec 3>&-
+is 'the same by the control file' "$(request_at "$mnt" /dev/null plan "${base[@]}" rank=1)" "$list"
 file="$folder/epoch=0,ranks=4,batch=8,rank=1"
 is 'the same as a file' "$(cat "$file")" "$list"
 is 'whose size is true' "$(stat -c %s "$file")" "$(wc -c <"$file")"
@@ -55,17 +52,13 @@ is 'some of them' "$(ask epoch=0 ranks=1 batch=8 order=text distinct=no rank=0 <
 is 'below a directory' "$(ask epoch=0 ranks=1 batch=4 under=class1 order=natural | wc -w)" \
     "$(find "$src/class1" -type f | wc -l)"
 ok 'with its count' ask epoch=0 ranks=1 batch=4 under=class1 "count=$(find "$src/class1" -type f | wc -l)"
-exec 3<>"$control"
-printf 'samples name=mine\nclass0/000.bin\nclass1/001.bin\n' >&3
-cat <&3 >/dev/null
-exec 3>&-
+printf 'class%d/00%d.bin\n' 0 0 1 1 >"$tmp/mine"
+request_at "$mnt" "$tmp/mine" samples name=mine >/dev/null
 is 'an uploaded list' "$(ask epoch=0 ranks=1 batch=4 samples=mine order=natural)" '0 1'
 mine="$folder/epoch=0,ranks=1,batch=4,samples=mine,order=natural"
 is 'as a file' "$(cat "$mine")" '0 1'
-exec 3<>"$control"
-printf 'samples name=mine\nclass0/000.bin\nclass1/001.bin\nclass2/002.bin\n' >&3
-cat <&3 >/dev/null
-exec 3>&-
+echo class2/002.bin >>"$tmp/mine"
+request_at "$mnt" "$tmp/mine" samples name=mine >/dev/null
 is 'which follows the list' "$(cat "$mine")" '0 1 2'
 is 'skipped and echoed' \
     "$(ask epoch=0 ranks=1 batch=4 order=natural skip=194 echo=2 echo_buffer=0 rank=0 | tr '\n' ' ')" \
@@ -79,6 +72,20 @@ is 'whole ones' \
 is 'and goes on after some' "$(ask "${echoed[@]}" skip=100)" "$(ask "${echoed[@]}" | tail -n +101)"
 
 # --- the summary ---
+(cd "$src" && find . -type f -printf '%P\n' | sort | head -n 50) >"$tmp/forth"
+tac "$tmp/forth" >"$tmp/back"
+digest_of() {
+    ask epoch=0 ranks=2 batch=5 mode=regular order=natural "samples=$1" reply=summary | grep -o '"digest":"[0-9a-f]*"'
+}
+for name in forth back again; do
+    request_at "$mnt" "$tmp/${name/again/forth}" samples name=$name >/dev/null
+done
+like 'a plan of a list' "$(digest_of forth)" '^"digest"'
+isnt 'has another digest than one of other samples in the same places' "$(digest_of back)" "$(digest_of forth)"
+is 'and the same as one of the same samples by another name' "$(digest_of again)" "$(digest_of forth)"
+for name in forth back again; do
+    ok "$name is removed" request_at "$mnt" /dev/null samples name=$name action=remove
+done
 summary=$(ask "${base[@]}" reply=summary)
 like 'a summary has a digest' "$summary" '"digest":"[0-9a-f]{32}"'
 is 'the same from here on every machine' \

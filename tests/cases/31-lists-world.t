@@ -54,8 +54,7 @@ kill -9 "$old"
     put 1 late >"$tmp/put.log"
 ) &
 putting=$!
-restarted() { [ "$(pid_of 1 server)" != "$old" ]; }
-ok 'a server restarts without its courier' wait_for 10 restarted
+ok 'a server restarts without its courier' wait_for 10 follows 1 server "$old"
 kill -CONT "$courier"
 wait $putting
 like 'it waits for the courier to replace a list' "$(cat "$tmp/put.log")" '^55.'

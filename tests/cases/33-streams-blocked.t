@@ -43,10 +43,8 @@ ok 'a stream of cached samples is read' timeout 100 cmp "$src/cached/a" "$(natur
 ok 'and one in another order' timeout 100 cp "$(stream cached 2)" "$tmp/copy"
 is 'which is all of it' "$(stat -c %s "$tmp/copy")" $((20 << 20))
 ok 'the slow ones still wait' all_wait
-pid=${pids[0]}
-kill "$pid"
-ended() { ! kill -0 "$pid" 2>/dev/null; }
-ok 'one that is killed ends' wait_for 20 ended
+kill "${pids[0]}"
+ok 'one that is killed ends' wait_for 20 has_ended "${pids[0]}"
 set_faults ''
 bad=0
 for pid in "${pids[@]:1}"; do wait "$pid" || bad=$((bad + 1)); done

@@ -10,7 +10,8 @@ head -c 1M /dev/urandom >"$src/b"
 head -c 40M /dev/urandom >"$src/c"
 cat "$src"/[abc] >"$tmp/whole"
 for file in a b c; do
-    for ((at = 0; at < $(stat -c %s "$src/$file"); at += 1 << 16)); do
+    size=$(stat -c %s "$src/$file")
+    for ((at = 0; at < size; at += 1 << 16)); do
         printf '%s\t%d\t%d\n' $file $at $((1 << 16))
     done
 done >"$tmp/list"
@@ -18,22 +19,14 @@ settle "$src"
 set_faults ''
 DEALFS_SOURCE_FAULTS=file=$faults ok 'a mount' mount_up -o ram=100M "$src" "$mnt"
 # The list is uploaded, because `dealfs index` would read the beginning of `b`.
-upload() {
-    exec 3<>"$mnt/.dealfs/control"
-    { echo 'samples form=records name=list'; cat "$tmp/list"; } >&3
-    cat <&3 >/dev/null
-    exec 3>&-
-}
+upload() { request_at "$mnt" "$tmp/list" samples form=records name=list >/dev/null; }
 upload
 cat "$mnt/a" "$mnt/c" >/dev/null
 # In the order of the list the stream is the three files.
 stream() { echo "$mnt/.dealfs/plan/epoch=$1,ranks=1,batch=8,order=natural,samples=list,rank=0,reply=bytes"; }
 
 server() { value "$mnt" pids.server; }
-state() { ps -o stat= -p "$1" 2>/dev/null; }
-waits() { [[ $(state "$1") == D* ]]; }
 drops() { ps -L -o stat=,comm= -p "$1" | grep -q '^D.* stream'; }
-gone() { [[ $(state "$1") == '' ]]; }
 
 # One reader waits for a page of `b`. Another one reads the other files, and the pages behind it are to be dropped.
 begin() { # epoch
@@ -41,7 +34,7 @@ begin() { # epoch
     old=$(server)
     dd if="$(stream "$1")" bs=4096 skip=512 count=1 of="$tmp/page" 2>"$tmp/dd" &
     reader=$!
-    ok 'a reader waits for the source' wait_for 30 waits $reader
+    ok 'a reader waits for the source' wait_for 30 is_in $reader D
     ok 'another one reads what is cached' timeout 60 python3 -c '
 import os, sys
 stream, MiB = os.open(sys.argv[1], os.O_RDONLY), 1 << 20
@@ -50,17 +43,16 @@ for at in (0, 1, *range(3, 40)):
     assert len(os.pread(stream, MiB, at * MiB)) == MiB' "$(stream "$1")"
     ok 'the server waits for pages that are dropped' wait_for 30 drops "$old"
 }
-another() { local now; now=$(server 2>/dev/null) && [ "$now" != "$old" ]; }
 
 # --- it is killed: the next server answers the first reader, and only then this one can end ---
 begin 1
 kill -9 "$old"
-ok 'a server that is killed meanwhile is replaced' wait_for 30 another
+ok 'a server that is killed meanwhile is replaced' wait_for 30 replaced "$mnt" server "$old"
 ok 'the next one reads the stream' cmp -n 1000000 "$tmp/whole" "$(stream 2)"
 set_faults ''
 ok 'the reader gets its page' wait $reader
 ok 'which is right' cmp "$tmp/page" <(head -c 4096 "$src/b")
-ok 'and the killed server is gone' wait_for 30 gone "$old"
+ok 'and the killed server is gone' wait_for 30 has_ended "$old"
 
 # --- the mount ends ---
 ok 'umount' dealfs umount "$mnt"
@@ -70,7 +62,7 @@ upload
 cat "$mnt/a" "$mnt/c" >/dev/null
 begin 3
 ok 'it is unmounted' timeout 60 dealfs umount --lazy "$mnt"
-ok 'the server ends, although the source still hangs' wait_for 30 gone "$old"
+ok 'the server ends, although the source still hangs' wait_for 30 has_ended "$old"
 wait $reader
 isnt 'the reader gets an error' $? 0
 nothing_left 'nothing is left'

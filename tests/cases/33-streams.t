@@ -41,12 +41,7 @@ open(f'{tmp}/small', 'w').writelines(f'c/a\t{i * 100}\t{i % 90}\t5\n' for i in r
 END
 python3 "$top_srcdir/tests/lib/streams.py" make "$src"
 streams() { timeout 100 python3 "$top_srcdir/tests/lib/streams.py" "$1" "$mnt" "$src" "${@:2}" 2>&1; }
-upload() { # file, words
-    exec 3<>"$mnt/.dealfs/control"
-    { echo "samples form=records ${*:2}"; cat "$1"; } >&3
-    cat <&3 >"$tmp/reply" 2>&1 || cat <&3 >"$tmp/reply"
-    exec 3>&-
-}
+upload() { request_at "$mnt" "$1" samples form=records "${@:2}" >"$tmp/reply"; } # file, words
 plan_of() { dealfs plan "$mnt" epoch=1 ranks=2 batch=4 "$@" 2>&1; }
 stream=$mnt/.dealfs/plan/epoch=1,ranks=2,batch=4,rank=0
 
@@ -54,10 +49,7 @@ settle "$src"
 ok 'a mount' mount_up -o ram=200M "$src" "$mnt"
 upload "$tmp/text" name=r
 printf 'c/%s\n' b 'a' '100%' b >"$tmp/files"
-exec 3<>"$mnt/.dealfs/control"
-{ echo 'samples name=files'; cat "$tmp/files"; } >&3
-cat <&3 >"$tmp/reply"
-exec 3>&-
+request_at "$mnt" "$tmp/files" samples name=files >"$tmp/reply"
 for list in small big pages next; do upload "$tmp/$list" name=$list; done
 
 # --- the bytes of a plan ---
@@ -163,6 +155,17 @@ END
 is 'an open stream stays what it is when its list is replaced or removed; 800 are open' "$(cat "$tmp/out")" "True 5
 True False
 True True"
+ok 'umount' dealfs umount "$mnt"
+
+# --- memory of streams whose readers have gone ---
+ok 'a mount with little memory for requests' mount_up -o ram=64M,request_memory=16M "$src" "$mnt"
+python3 -c 'for i in range(300000): print(f"big\t{i * 10}\t10")' >"$tmp/many"
+upload "$tmp/many" name=many
+read_one() { head -c 1 "$mnt/.dealfs/plan/epoch=$1,ranks=1,batch=1,rank=0,samples=many,reply=bytes" | wc -c; }
+is 'twelve streams, each read a little' \
+    "$(for epoch in {1..12}; do read_one $epoch; done | sort | uniq -c | xargs)" '12 1'
+fits() { [ "$(dealfs plan "$mnt" epoch=90 ranks=1 batch=1 rank=0 samples=many reply=u32 | wc -c)" = 1200000 ]; }
+ok 'there is room for a plan soon, although requests go on' wait_for 20 fits
 ok 'umount' dealfs umount "$mnt"
 nothing_left
 done_testing

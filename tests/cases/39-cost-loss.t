@@ -33,22 +33,18 @@ is 'and used' "$(ask 0)" "$up"
 
 # --- a full disk ---
 fill_disk() { ! cat /dev/zero >"$tmp/state0/full" 2>/dev/null; }
-restart() { # the server of a node
-    local old
-    old=$(pid_of "$1" server)
-    kill -9 "$old" && wait_for 30 follows "$1" server "$old" && wait_for 30 state_is "$1" joined
-}
+rejoined() { restart "$tmp/node$1" server && wait_for 30 state_is "$1" joined; } # the server of a node
 ok 'the disk is full' fill_disk
 like 'costs cannot be put' "$(put 0 down)" 'No space left on device: save the list `tokens`'
 is 'those before are used' "$(ask 0)" "$up"
 is 'also on the other node' "$(ask 1)" "$up"
 is 'nothing half-written is left' "$(ls -A "$kept")" tokens
-ok 'the server restarts' restart 0
+ok 'the server restarts' rejoined 0
 is 'with the costs as they were' "$(ask 0)" "$up"
 is 'costs can be removed' "$(request 0 /dev/null costs name=tokens action=remove)" removed
 like 'they are gone' "$(ask 0)" 'there is no cost list `tokens`'
 like 'also on the other node' "$(ask 1)" 'there is no cost list `tokens`'
-ok 'the server restarts' restart 0
+ok 'the server restarts' rejoined 0
 like 'they stay gone' "$(ask 0)" 'there is no cost list `tokens`'
 put 1 down >"$tmp/put" &
 putting=$!
@@ -65,9 +61,8 @@ is 'also on the other node' "$(ask 1)" "$up"
 # --- a disk that fails, and a server that dies while it writes ---
 traced() { [ -z "$(grep -L '^TracerPid:[[:space:]]*[1-9]' /proc/"$1"/task/*/status)" ]; } # all of its threads
 inject() { # rule: of the server of node 0, until let_go
-    strace -f -qq -o "$tmp/trace" -p "$(pid_of 0 server)" -e "inject=$1" &
+    background strace -f -qq -o "$tmp/trace" -p "$(pid_of 0 server)" -e "inject=$1"
     tracer=$!
-    tap_pids+=("$tracer")
     wait_for 20 traced "$(pid_of 0 server)"
 }
 let_go() {
@@ -92,7 +87,7 @@ is 'nothing half-written is left' "$(ls -A "$kept")" tokens
 
 # --- damaged files ---
 damage() { # command with the file: it runs on what node 0 keeps, and its server restarts
-    "${@:2}" "$kept/tokens" && restart 0
+    "${@:2}" "$kept/tokens" && rejoined 0
 }
 halve() { truncate -s $(($(stat -c %s "$1") / 2)) "$1"; }
 flip() { printf '\377' | dd of="$1" bs=1 seek=100 conv=notrunc status=none; }
@@ -105,18 +100,15 @@ done
 like 'the log names the file' "$(<"$(value "$tmp/node0" log)")" 'samples/tokens: not loaded: the file is damaged'
 
 # --- a server that is not yet in its world cannot say what other nodes have ---
-courier=$(pid_of 0 courier) old=$(pid_of 0 server)
+courier=$(pid_of 0 courier)
 kill -STOP "$courier"
 rm "$kept/tokens"
-kill -9 "$old"
-ok 'another server follows' wait_for 30 follows 0 server "$old"
+ok 'another server follows' restart "$tmp/node0" server
 unknown='could not get the lists of all other nodes: see `dealfs status`'
 like 'it does not know whether there are such costs' "$(ask 0)" "does not have the cost list \`tokens\`, and $unknown"
 like 'nor such a list' "$(dealfs plan "$tmp/node0" epoch=1 ranks=4 batch=5 samples=none 2>&1)" "sample list .*$unknown"
 like 'nor can it remove them' "$(request 0 /dev/null costs name=tokens action=remove 2>&1)" "cost list .*$unknown"
-old=$(pid_of 0 server)
-kill -9 "$old"
-ok 'another server follows' wait_for 30 follows 0 server "$old"
+ok 'another server follows' restart "$tmp/node0" server
 answered() {
     answer=$(ask 0)
     [[ $answer != *'could not get'* ]]

@@ -214,7 +214,7 @@ seq 0 191 >"$tmp/all"
 printf '%d\n' 3 7 100 >"$tmp/left"
 feeding drop "$tmp/node0" "$tmp/all"
 ask epoch=5 ranks=1 nodes=0 batch=16 rank=0 without=broken feed=yes >"$tmp/fed"
-is_fed() { [ "$(feeding cached "$tmp/node0" "$tmp/fed" 0 189)" = 189 ]; }
+is_fed() { [ "$(feeding cached "$tmp/node0" "$tmp/fed" 0 189 --seen "$tmp/seen")" = 189 ]; }
 ok 'what is left is read ahead' wait_for 60 is_fed
 is 'and nothing else' "$(feeding cached "$tmp/node0" "$tmp/left" 0 3)" 0
 like 'an unknown list' "$(ask "${base[@]}" without=none 2>&1)" 'there is no sample list `none`'

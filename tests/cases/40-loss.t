@@ -43,9 +43,9 @@ diag "SEED=$seed"
 declare -A reader
 reading() {
     rm -f "$tmp/stop$1"
-    python3 "$top_srcdir/tests/lib/reader.py" "$src" "$tmp/node$1" "$tmp/stop$1" "$seed$1" >>"$tmp/reader$1.log" 2>&1 &
+    background python3 "$top_srcdir/tests/lib/reader.py" "$src" "$tmp/node$1" "$tmp/stop$1" "$seed$1" \
+        >>"$tmp/reader$1.log" 2>&1
     reader[$1]=$!
-    tap_pids+=($!)
 }
 reader_ended() { ! kill -0 "${reader[$1]}" || [ "$(ps -o stat= -p "${reader[$1]}")" = Z ]; }
 read_right() { # and no more of it
@@ -69,7 +69,6 @@ at_rest() { # all nodes have the same layout, and what they own
 without_owner() {
     (cd "$src" && find . -type f -printf '%P\n' | sort) | xargs dealfs where "$tmp/node0" | cut -f 2 | grep -c -- - || :
 }
-is_stopped() { [ "$(ps -o stat= -p "$1" | cut -c 1)" = T ]; }
 
 shuffle() { # in `shuffled`, by this seed
     local k n swap
@@ -104,7 +103,7 @@ halts() { # point, victims
 }
 have_halted() {
     local pid
-    for pid in "${halted[@]}"; do is_stopped "$pid" || return; done
+    for pid in "${halted[@]}"; do is_in "$pid" T || return; done
 }
 begin_reading() { moment 300; }
 stages() { [ "$(value "$tmp/node0" stage.state)" != idle ]; }

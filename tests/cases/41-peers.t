@@ -91,13 +91,58 @@ is 'none of it from the source' "$(world_sum source.samples 0 1 2)" "$source"
 is 'no answer is bad' "$(metrics_sum peer_bad_replies_total)" "$bad"
 is 'or late' "$(metrics_sum peer_timeouts_total)" "$late"
 
+# --- a courier answers from the RAM tier of its server, which need not run for that ---
+owned_by 1 >"$tmp/of1"
+read_of1() { # node 0 reads what node 1 owns, from there
+    local path
+    while read -r path; do
+        drop_cache "$tmp/node0/$path" && cmp "$src/$path" "$tmp/node0/$path" || return
+    done <"$tmp/of1"
+}
+export -f read_of1 drop_cache
+export tmp src
+before=$(value "$tmp/node0" reads.peer)
+server=$(pid_of 1 server)
+kill -STOP "$server"
+ok 'the server of node 1 is stopped; node 0 reads all that node 1 owns' timeout 20 bash -c read_of1
+kill -CONT "$server"
+ok 'from there' test "$(value "$tmp/node0" reads.peer)" -ge $((before + $(wc -l <"$tmp/of1")))
+is 'none of it from the source' "$(world_sum source.samples 0 1 2)" "$source"
+is 'nothing was late' "$(metrics_sum peer_timeouts_total)" "$late"
+
+# --- damaged values of the RAM tier: the asking node notices, the owner replaces them ---
+damage_ram() { # node
+    python3 - "/proc/$(pid_of "$1" server)" <<'END'
+import os, sys
+process, segments = sys.argv[1], {}
+for line in open(process + '/maps'):
+    if line.rstrip().endswith('.sst'):
+        segments[line.split()[-1]] = line.split()[0].split('-')
+for begin, end in segments.values():
+    with open(f'{process}/map_files/{int(begin, 16):x}-{int(end, 16):x}', 'r+b', buffering=0) as f:
+        size = os.fstat(f.fileno()).st_size
+        for part in range(1, 10):
+            at = size * part // 10
+            byte = os.pread(f.fileno(), 1, at)[0]
+            os.pwrite(f.fileno(), bytes([byte ^ 1]), at)
+END
+}
+if [ "$(id -u)" = 0 ]; then
+    ok 'bytes of the RAM tier of node 1 are changed' damage_ram 1
+    reads 'node 0 reads' "$src" "$tmp/node0"
+    ok 'it got bad answers' test "$(metrics_sum peer_bad_replies_total)" -gt "$bad"
+    isnt 'node 1 has dropped bad values' "$(value "$tmp/node1" ram.bad_values)" 0
+    bad=$(metrics_sum peer_bad_replies_total) source=$(world_sum source.samples 0 1 2)
+    ok 'all is stored again' timeout 60 dealfs stage "$tmp/node0"
+    reads 'node 0 reads again' "$src" "$tmp/node0"
+    is 'no answer is bad any more' "$(metrics_sum peer_bad_replies_total)" "$bad"
+    is 'none of it is from the source' "$(world_sum source.samples 0 1 2)" "$source"
+fi
+
 # --- a request to a world that sleeps; one that does nothing ---
-used() { cat "/proc/$(pid_of 0 keeper)"/task/*/schedstat "/proc/$(pid_of 0 server)"/task/*/schedstat \
-    "/proc/$(pid_of 0 courier)"/task/*/schedstat | awk '{ n += $1 } END { printf "%d\n", n }'; }
-before=$(used) began=${EPOCHREALTIME//./}
-sleep 4 # what it takes in this time is what is tested
-share=$((($(used) - before) / (${EPOCHREALTIME//./} - began)))
-ok "an idle node takes less than 1 % of a core: $share of 10" test $share -lt 10
+look_idle "$(pid_of 0 keeper)" "$(pid_of 0 server)" "$(pid_of 0 courier)"
+ok "an idle node takes less than 1 % of a core: $idle_share of 10" test "$idle_share" -lt 10
+ok "it wakes $idle_wakes times per second" test "$idle_wakes" -le 30
 read -r median most < <(owned_by 1 | python3 "$tmp/timed.py" "$tmp/node0" 0.05 40)
 # Without a bell it would be the pause between looks, of 100 ms and more.
 ok "a peer that sleeps answers at once: $median ms, slowest $most" awk "BEGIN { exit !($median < 50) }"

@@ -84,10 +84,9 @@ ok 'node 1 is mounted by programs that are about to change' \
 ok 'a world of one version' world_join 0 1
 same 'every byte of node 1' "$src" "$tmp/node1"
 readers_start 0 1
-other_server() { now=$(pid_of 1 server) && [ "$now" != "$server" ]; }
 replace_by() { # folder: the next server of node 1 is its program
     cp "$1/dealfs-server" "$tmp/upgraded/new" && mv "$tmp/upgraded/new" "$tmp/upgraded/dealfs-server" &&
-        server=$(pid_of 1 server) && kill -9 "$server" && wait_for 20 other_server
+        restart "$tmp/node1" server
 }
 ok 'the next server is the patch release' replace_by "$patched"
 like 'which says so in the log' "$(cat "$tmp/state1/log")" \

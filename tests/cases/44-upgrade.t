@@ -33,9 +33,8 @@ ok 'mounted' env PATH="$bin:$PATH" dealfs mount -o "ram=16M,state=$tmp/state" "$
 at_exit dealfs umount "$mnt"
 first=$(find "$src" -type f | sort | head -n 1)
 exec 5<"$mnt${first#"$src"}"
-python3 "$top_srcdir/tests/lib/reader.py" "$src" "$mnt" "$tmp/stop" 1 >"$tmp/reader.log" 2>&1 &
+background python3 "$top_srcdir/tests/lib/reader.py" "$src" "$mnt" "$tmp/stop" 1 >"$tmp/reader.log" 2>&1
 reader=$!
-tap_pids+=("$reader")
 
 # --- the same program ---
 before=$(server)
@@ -48,10 +47,7 @@ fails 'and one of a mount' dealfs upgrade "$src"
 install_server /bin/true
 back 'one that exits at once' 'upgrade .*: the server of the installed program exited with status 0: dealfs .* still'
 is 'it was tried once' "$(grep -c 'exited with status 0' "$tmp/state/log")" 1
-before=$(server)
-kill -9 "$before"
-other_server() { now=$(server) && [ "$now" != "$before" ]; }
-ok 'a server that dies afterwards is replaced' wait_for 20 other_server
+ok 'a server that dies afterwards is replaced' restart "$mnt" server
 is 'by the version before' "$(version) $(value "$mnt" program)" "$ours previous"
 install_server "$top_builddir/tests/fs/server/idle"
 began=$SECONDS
@@ -65,9 +61,8 @@ like 'and said so' "$(cat "$tmp/state/log")" "another version of dealfs made thi
 install_server "$top_builddir/tests/patch/dealfs-server"
 on_trial() { [ "$(value "$mnt" program) $(version)" = "trial $1" ]; }
 begin_trial() { # version: `asks` is the upgrade
-    upgrade >"$tmp/upgrade.out" 2>&1 &
+    background upgrade >"$tmp/upgrade.out" 2>&1
     asks=$!
-    tap_pids+=("$asks")
     ok 'an upgrade is on trial' wait_for 20 on_trial "$1"
 }
 begin_trial "$patch"
@@ -100,19 +95,14 @@ like 'the log names both' "$(cat "$tmp/state/log")" "dealfs ${patch//./\\.} take
 ok 'what was open is read' cmp /proc/self/fd/5 "$first"
 unlike 'health forgets what was before' "$(health)" 'still runs'
 rm "$bin/dealfs-server"
-before=$(server)
-kill -9 "$before" # its program is the previous one now
-ok 'a server whose program was removed is replaced' wait_for 20 other_server
+ok 'a server whose program was removed is replaced' restart "$mnt" server # its program is the previous one now
 is 'by its own version' "$(version) $(value "$mnt" program)" "$patch refused"
 
 # --- one that dies in its trial, under a keeper that dies ---
 install_server "$top_builddir/dealfs-server"
 begin_trial "$ours"
-keeper=$(value "$mnt" pids.keeper)
 trying=$(server)
-kill -9 "$keeper"
-follows() { [ "$(value "$mnt" pids.keeper)" != "$keeper" ]; }
-wait_for 10 follows
+ok 'the keeper is killed and replaced' restart "$mnt" keeper
 kill -9 "$trying"
 wait "$asks"
 is 'it fails' $? 1

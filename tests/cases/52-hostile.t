@@ -79,9 +79,8 @@ mkdir "$victim/state" && echo precious | tee "$victim/state/lock" >"$victim/stat
 mkfifo "$tmp/words"
 exec 5<>"$tmp/words"
 head -c 65536 /dev/zero >&5
-there dealfs mount -o "owner=$mount_user,state=$tmp/user/way/state" "$src" "$mnt" >&5 2>&5 &
+background there dealfs mount -o "owner=$mount_user,state=$tmp/user/way/state" "$src" "$mnt" >&5 2>&5
 begun=$!
-tap_pids+=("$begun")
 ok 'a mount begins' wait_for 20 test -s "$tmp/user/way/state/catalog"
 as_user sh -c 'mv "$1/way" "$1/away" && ln -s "$2" "$1/way"' - "$tmp/user" "$victim"
 pkill -INT -f "dealfs mount .*$tmp/user/way/state"
@@ -102,14 +101,13 @@ as_user sed -e 's/^owner_uid=.*/owner_uid=0/' -e 's/^owner_gid=.*/owner_gid=0/' 
 echo "ram_path=$victim/ram" >>"$tmp/evil"
 chmod 644 "$tmp/evil"
 # The user puts his own in the place of every configuration, faster than a keeper can start.
-as_user python3 -c '
+background as_user python3 -c '
 import os, sys
 state, evil = sys.argv[1], open(sys.argv[2], "rb").read()
 while True:
     with open(state + "/evil", "wb") as f:
         f.write(evil)
-    os.rename(state + "/evil", state + "/config")' "$state" "$tmp/evil" &
-tap_pids+=($!)
+    os.rename(state + "/evil", state + "/config")' "$state" "$tmp/evil"
 ok 'mount, while the user swaps the configuration' up
 is 'the server is not root' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
 server=$(pid_of server)
@@ -171,13 +169,25 @@ as_user mkdir "$tmp/user/fake"
 as_user mkfifo "$tmp/user/fake/config"
 cp "$(command -v tail)" "$tmp/user/fake/dealfs-keeper"
 # shellcheck disable=SC2016
-as_user bash -c 'exec 13<>"$1/config" && exec "$1/dealfs-keeper" -f /dev/null' - "$tmp/user/fake" &
-tap_pids+=($!)
+background as_user bash -c 'exec 13<>"$1/config" && exec "$1/dealfs-keeper" -f /dev/null' - "$tmp/user/fake"
 fake() { [ -n "$(processes user/fake/dealfs-keeper)" ]; }
 ok 'a process that looks like a keeper' wait_for 10 fake
 ok 'and has a pipe for a configuration stops nobody' there timeout 20 dealfs status "$mnt"
-ok 'umount' down
+pipe=$(processes user/fake)
+kill "$pipe"
+wait_for 10 has_ended "$pipe"
+background as_user python3 -c '
+import fcntl, os, sys
+memory = os.memfd_create("config", os.MFD_ALLOW_SEALING)
+os.truncate(memory, 1 << 30)
+fcntl.fcntl(memory, 1033, 15) # F_ADD_SEALS: all
+os.dup2(memory, 13)
+os.execv(sys.argv[1], [sys.argv[1], "-f", "/dev/null"])' "$tmp/user/fake/dealfs-keeper"
+ok 'one that has a GiB of sealed memory, all of it a hole' wait_for 10 fake
+ok 'does not make root fill it' there timeout 20 dealfs status "$mnt"
+is 'it has no memory still' "$(stat -L -c '%s %b' "/proc/$(processes user/fake/dealfs-keeper)/fd/13")" "$((1 << 30)) 0"
 kill "$(processes user/fake)"
+ok 'umount' down
 
 # --- his mounter ---
 
@@ -204,18 +214,14 @@ finally:
 ' "$(pid_of keeper)" "$(pid_of server)" "$mnt"
 
 mapfile -t all < <(processes dealfs- | while read -r pid; do [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"; done)
-kill -STOP "${all[@]}" # else the first to die are followed by others
-kill -KILL "${all[@]}"
+kill_at_once "${all[@]}"
 ok 'all processes of the user are killed at once: the mount goes' wait_for 20 gone
 mounter_is_gone() { [ -z "$(pid_of mounter)" ]; }
 ok 'and so does the mounter' wait_for 10 mounter_is_gone
 
-there dealfs mount -f -o "owner=$mount_user,state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1 &
-front=$!
-tap_pids+=("$front")
+background there dealfs mount -f -o "owner=$mount_user,state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1
 ok 'a mount in the foreground' wait_for 20 serves
-strace -q -p "$(pid_of mounter)" -e inject=umount2:error=EPERM -o "$tmp/trace" 2>"$tmp/.attached" &
-tap_pids+=($!)
+background strace -q -p "$(pid_of mounter)" -e inject=umount2:error=EPERM -o "$tmp/trace" 2>"$tmp/.attached"
 ok 'whose mounter may not unmount' wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$(pid_of mounter)/status"
 pkill -INT -f "dealfs mount -f .*$state"
 ok 'its user unmounts it' wait_for 20 gone
@@ -246,7 +252,7 @@ as_user mkdir "$tmp/user/hung" "$tmp/user/fakes"
 cp "$(command -v tail)" "$tmp/user/fakes/dealfs-keeper"
 ok 'the user mounts' as_user dealfs mount -o "state=$tmp/user/hung.state,ram=8M" "$src" "$tmp/user/hung"
 server=$(as_user pgrep -u $mount_user -f "dealfs-server $tmp/user/hung.state")
-as_user python3 -c '
+background as_user python3 -c '
 import os, subprocess, sys
 at = 0
 while at < 12:
@@ -255,8 +261,7 @@ os.set_inheritable(os.open(sys.argv[2], os.O_RDONLY), True) # 13, and never clos
 words = [sys.argv[1] + "/dealfs-keeper", sys.argv[1], "-f", "/dev/null"]
 fakes = [subprocess.Popen(words, close_fds=False, stderr=subprocess.DEVNULL) for i in range(4)]
 for fake in fakes:
-    fake.wait()' "$tmp/user/fakes" "$tmp/user/hung/class0/000.bin" &
-tap_pids+=($!)
+    fake.wait()' "$tmp/user/fakes" "$tmp/user/hung/class0/000.bin"
 all_ready() { [ "$(processes user/fakes/dealfs-keeper | wc -l)" = 4 ]; }
 ok 'four fakes' wait_for 10 all_ready
 kill -STOP "$server"
@@ -275,8 +280,7 @@ images=$tmp/images
 chmod -R go+rX "$images"
 ok 'mount pictures' there dealfs mount -o "owner=$mount_user,state=$tmp/user/images,resize=64,ram=8M" "$images" "$mnt"
 ok 'root verifies them' there dealfs verify "$mnt"
-DEALFS_IMAGE_FAULT="hang=$(stat -c %s "$images/good001.jpg")" there dealfs verify "$mnt" 2>"$tmp/verify.said" &
-tap_pids+=($!)
+DEALFS_IMAGE_FAULT="hang=$(stat -c %s "$images/good001.jpg")" background there dealfs verify "$mnt" 2>"$tmp/verify.said"
 ok 'one hangs in a decoder' wait_for 20 grep -q 'it hangs' "$tmp/verify.said"
 verify=$(processes 'dealfs verify')
 of_workers() { pgrep -P "$verify" dealfs-resizer | while read -r pid; do grep "^$1:" "/proc/$pid/status"; done; }

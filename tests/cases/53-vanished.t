@@ -10,12 +10,7 @@ make_files "$src" 40 60000
 mkdir "$mnt"
 
 up() { dealfs mount -o "state=$state" "$src" "$mnt"; }
-pid_of() { grep -o "\"$1\": [0-9]*" "$mnt/.dealfs/status" | grep -om 1 '[0-9]*$'; }
-killed() { # keeper or server: kill it, and wait for another
-    local old
-    old=$(pid_of "$1") && kill -9 "$old" && wait_for 20 other "$1" "$old"
-}
-other() { local now; now=$(pid_of "$1") && [ "$now" != "$2" ] && kill -0 "$now"; }
+pid_of() { value "$mnt" "pids.$1"; }
 readers_start() {
     rm -f "$tmp/stop"
     python3 - "$src" "$mnt" "$tmp/stop" >"$tmp/readers" 2>&1 <<'END' &
@@ -51,10 +46,10 @@ unlike 'nothing is wrong' "$(health)" 'state directory'
 readers_start
 rm -rf "$state"
 like 'that the state directory is gone is said' "$(health)" "state directory $state"
-ok 'a server is killed, and another comes' killed server
+ok 'a server is killed, and another comes' restart "$mnt" server
 like 'which says so, too' "$(health)" "state directory $state"
-ok 'the keeper is killed, and another comes' killed keeper
-ok 'the other keeper starts servers as well' killed server
+ok 'the keeper is killed, and another comes' restart "$mnt" keeper
+ok 'the other keeper starts servers as well' restart "$mnt" server
 exits 3 'status finds it, and that something is wrong' dealfs status --json "$mnt"
 ok 'its readers have seen nothing' readers_end
 ok 'every byte is right' dealfs verify "$mnt"
@@ -76,13 +71,13 @@ for path in sys.argv[2:]:
 }
 failures=0
 for part in {0..9}; do
-    flip "$part" "$state/catalog" "$state/config" && killed server || failures=$((failures + 1))
+    flip "$part" "$state/catalog" "$state/config" && restart "$mnt" server || failures=$((failures + 1))
 done
 is 'servers come, whatever has become of catalog and configuration' $failures 0
 truncate -s 0 "$state/catalog" "$state/config"
 ok 'readers go on where the catalog is cut off' dealfs verify "$mnt"
-ok 'a server comes' killed server
-ok 'a keeper comes' killed keeper
+ok 'a server comes' restart "$mnt" server
+ok 'a keeper comes' restart "$mnt" keeper
 ok 'its readers have seen nothing' readers_end
 ok 'umount' dealfs umount "$mnt"
 ok 'the next mount begins again' up
@@ -97,7 +92,8 @@ readers_start
 together() { # names, in the order of their death
     local first second
     first=$(pid_of "$1") second=$(pid_of "$2")
-    kill -9 "$first" "$second" && wait_for 20 other "$1" "$first" && wait_for 20 other "$2" "$second"
+    kill -9 "$first" "$second" && wait_for 20 replaced "$mnt" "$1" "$first" &&
+        wait_for 20 replaced "$mnt" "$2" "$second"
 }
 failures=0
 for _ in 1 2 3 4 5 6; do

@@ -11,13 +11,11 @@ make_files "$src" 8 50000
 mkdir "$mnt"
 export DEALFS_MINUTE=30
 
-inside() (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@")
 pids() { echo "$(processes "dealfs-keeper $state") $(processes "dealfs-backup $state")"; }
 score() { cat "/proc/$1/oom_score_adj"; }
 deaths() { [ "$(grep -c 'ms and [0-9]* requests' "$state/log")" -ge "$1" ]; }
-group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
 
-ok 'mount in a group of 62 MiB' inside dealfs mount -o "ram=4M,state=$state" "$src" "$mnt"
+ok 'mount in a group of 62 MiB' in_group dealfs mount -o "ram=4M,state=$state" "$src" "$mnt"
 at_exit dealfs umount "$mnt"
 both() { before=$(pids) && [[ $before =~ ^[0-9]+\ [0-9]+$ ]]; } # a standby has its name a moment later
 ok 'keeper and standby run' wait_for 10 both
@@ -31,11 +29,10 @@ limit() { # bytes, beyond what is used now
         [ ! -e "$file" ] || echo $(($(cat "$group"/memory.{current,usage_in_bytes} 2>/dev/null) + $1)) >"$file"
     done
 }
-is_dead() { [ "$(awk '/^State/ { print $2 }' "/proc/$1/status")" = Z ]; }
 kill -STOP "$keeper"
 server=$(processes "dealfs-server $state")
 kill -9 "$server"
-ok 'the server is dead' wait_for 10 is_dead "$server"
+ok 'the server is dead' wait_for 10 is_in "$server" Z
 limit $((3 << 20))
 kill -CONT "$keeper"
 ok 'servers die for memory' wait_for 30 deaths 3

@@ -57,16 +57,12 @@ else:
         sys.exit(f'only {ticks} signals')
 END
 waits() { grep -Eq 'fuse|folio|request_wait' "/proc/$1/wchan"; }
-state() { awk '/^State/ { print $2 }' "/proc/$1/status"; }
-is_beyond_signals() { [ "$(state "$1")" = D ]; }
 start_reader() { # how, file
-    python3 "$tmp/read.py" "$1" "$mnt/$2" >"$tmp/reader" 2>&1 &
+    background python3 "$tmp/read.py" "$1" "$mnt/$2" >"$tmp/reader" 2>&1
     reader=$!
-    tap_pids+=("$reader")
     wait_for 20 waits $reader
 }
-gone() { ! kill -0 "$1"; }
-dies() { kill -9 $reader && wait_for 10 gone $reader; }
+dies() { kill -9 $reader && wait_for 10 has_ended $reader; }
 
 set_faults 'hang=*'
 ok 'mount' mount_up "$src" "$mnt"
@@ -97,9 +93,8 @@ calm() { # ten times the same number
     [ $((same += 1)) -ge 10 ]
 }
 wait_for 20 calm
-python3 "$tmp/crowd.py" "$mnt" &
+background python3 "$tmp/crowd.py" "$mnt"
 reader=$!
-tap_pids+=("$reader")
 ok 'three hundred threads wait' wait_for 20 waiting $((before + 300))
 ok 'all can be killed' dies
 ok 'and none is left to wait for, though the source hangs' wait_for 10 waiting "$before"
@@ -111,7 +106,7 @@ ok 'it waits in the next server' wait_for 20 other_server
 ok 'and can be killed' dies
 ok 'a reader waits' start_reader direct class1/001.bin
 kill -TERM $reader
-ok 'a signal that ends it by default does it, too' wait_for 10 gone $reader
+ok 'a signal that ends it by default does it, too' wait_for 10 has_ended $reader
 
 # Others that wait for the same bytes get them.
 ok 'one reader waits' start_reader random class2/002.bin
@@ -140,7 +135,7 @@ ok 'stat waits for it' start_reader stat class0/000.bin
 ok 'it can be killed' dies
 ok 'stat waits for it' start_reader stat class0/000.bin
 kill -ALRM $reader
-ok 'a signal that it handles is the only one that the kernel tells of' wait_for 10 is_beyond_signals $reader
+ok 'a signal that it handles is the only one that the kernel tells of' wait_for 10 is_in $reader D
 ok 'it can be killed all the same' dies
 ok 'unmount' dealfs umount "$mnt"
 
@@ -159,8 +154,7 @@ DEALFS_SOURCE_FAULTS='' DEALFS_FAULTS='stuck_lookup=stuck' mount_up "$src" "$tmp
 server=$(value "$tmp/mnt3" pids.server)
 cat "$tmp/mnt3/stuck" 2>"$tmp/stuck" &
 stuck=$!
-asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
-ok 'a server asks its own mount' wait_for 20 asks_itself
+ok 'a server asks its own mount' wait_for 20 asks_itself "$server"
 kill -KILL "$server"
 cannot_end() { value "$tmp/mnt3" health | grep -q 'killed server cannot end: a disk or the source hangs'; }
 ok 'it is killed and cannot end: status says so' wait_for 20 cannot_end
@@ -169,10 +163,9 @@ ok 'umount -l of that' umount -l "$tmp/mnt3"
 ok 'dealfs umount --lazy' timeout 60 dealfs umount --lazy "$tmp/mnt"
 ok 'umount -l' umount -l "$tmp/mnt2"
 ok 'those inside wait' kill -0 "$first" $reader
-ok 'but not for ever' wait_for 40 gone "$first"
-ok 'in both' wait_for 40 gone $reader
-ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:\t1$' "/proc/$server/status"; } # init may be late to reap it
-ok 'the server that asks itself has ended' wait_for 60 ended
+ok 'but not for ever' wait_for 40 has_ended "$first"
+ok 'in both' wait_for 40 has_ended $reader
+ok 'the server that asks itself has ended' wait_for 60 no_thread_left "$server"
 like 'they are told' "$(cat "$tmp/reader")" 'shutdown|connected|aborted'
 nothing_left
 done_testing

@@ -10,8 +10,6 @@ export DEALFS_SOURCE_FAULTS="file=$faults" DEALFS_FAULTS='stuck_lookup=stuck*@1'
 
 health() { value "$mnt" health; }
 server() { value "$mnt" pids.server; }
-another() { now=$(timeout 20 python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["pids"]["server"])' \
-    "$mnt/.dealfs/status") && [ "$now" != "$1" ]; }
 status_is() { dealfs status "$mnt" >/dev/null; [ $? = "$1" ]; }
 says() { health | grep -q "$1"; }
 
@@ -20,34 +18,30 @@ exits 0 'all is well' dealfs status "$mnt"
 log=$(value "$mnt" log)
 ok 'status names the log' grep -q 'is ready' "$log"
 is 'dealfs log prints it' "$(dealfs log "$mnt")" "$(cat "$log")"
-dealfs log -f "$mnt" >"$tmp/followed" 2>&1 &
+background dealfs log -f "$mnt" >"$tmp/followed" 2>&1
 follower=$!
-tap_pids+=("$follower")
 is 'no server has ended' "$(value "$mnt" restarts)" '{"count": 0, "last": []}'
 
-stat "$mnt/stuck" >/dev/null 2>&1 &
+background stat "$mnt/stuck" >/dev/null 2>&1
 lookups=($!)
 ok 'a request that takes long is reported' wait_for 20 says 'a request has been in progress for'
 
 # Every reader of the first server sticks in the kernel, whatever their number.
 first=$(server)
 for ((i = 0; i < 70; i++)); do
-    stat "$mnt/stuck$i" >/dev/null 2>&1 &
+    background stat "$mnt/stuck$i" >/dev/null 2>&1
     lookups+=($!)
 done
-tap_pids+=("${lookups[@]}")
-stuck_ends() { for pid in "${lookups[@]}"; do ! kill -0 "$pid" || return 1; done; }
-ok 'a server whose readers are stuck is replaced' wait_for 40 stuck_ends
-ok 'by another' another "$first"
+ok 'a server whose readers are stuck is replaced' wait_for 40 has_ended "${lookups[@]}"
+ok 'by another' replaced "$mnt" server "$first"
 like 'that is said' "$(health)" '1 server of this mount ended .* was stuck'
 ok 'and is no good health when the first one has ended' wait_for 20 status_is 3
 
 second=$(server)
 kill -STOP "$second"
-cat "$mnt/class0/000.bin" >"$tmp/read" &
+background cat "$mnt/class0/000.bin" >"$tmp/read"
 reader=$!
-tap_pids+=("$reader")
-ok 'a server that is stopped is replaced' wait_for 40 another "$second"
+ok 'a server that is stopped is replaced' wait_for 40 replaced "$mnt" server "$second"
 ok 'a read meanwhile succeeds' wait "$reader"
 ok 'with the right bytes' cmp "$tmp/read" "$src/class0/000.bin"
 like 'that is said' "$(health)" '2 servers of this mount ended .* was stopped'
@@ -83,8 +77,7 @@ cat "$mnt"/class[023]/* >/dev/null
 counted() { for key in reads bytes source; do value "$mnt" $key; done; }
 before=$(counted)
 ok 'reads are counted' test "$(value "$mnt" source.samples)" -ge 12
-kill -9 "$third"
-ok 'a server is killed' wait_for 40 another "$third"
+ok 'a server is killed' restart "$mnt" server
 is 'what was counted is not lost' "$(counted)" "$before"
 like 'memory is thought of' "$(health)" 'signal 9 .Killed.\. If nobody did that, memory ran out'
 is 'all are counted' "$(value "$mnt" restarts.count)" 3
@@ -92,9 +85,8 @@ is 'all are counted' "$(value "$mnt" restarts.count)" 3
 # What waits for the source is no fault of the server's.
 fourth=$(server)
 set_faults 'hang=*'
-cat "$mnt/class1/001.bin" >"$tmp/read" &
+background cat "$mnt/class1/001.bin" >"$tmp/read"
 reader=$!
-tap_pids+=("$reader")
 ok 'a read that waits long is said, with what it waits for' \
     wait_for 40 says 'reads\? waits\? for the source, the longest for'
 ok 'the server stays' test "$(server)" = "$fourth"
@@ -102,6 +94,6 @@ set_faults ''
 ok 'the read ends' wait "$reader"
 ok 'nothing waits' wait_for 10 sh -c '! grep -q "wait for the source" "$0/.dealfs/status"' "$mnt"
 ok 'unmount' dealfs umount "$mnt"
-ok 'dealfs log -f ends with the mount' wait_for 10 sh -c "! kill -0 $follower"
+ok 'dealfs log -f ends with the mount' wait_for 10 has_ended "$follower"
 exits 1 'dealfs log of nothing' dealfs log "$mnt"
 done_testing

@@ -124,34 +124,31 @@ while not last:
 print(int(longest * 1000))
 END
 
-ended() { ! kill -0 "$1" 2>/dev/null; }
-ends_well() { wait_for "$2" ended "$1" && wait "$1"; }
+ends_well() { wait_for "$2" has_ended "$1" && wait "$1"; }
 # As whom the mount is: a word before each command that uses it.
 asked_ahead() { # description, mountpoint, prefix…
     local what=$1 mnt=$2 hog wants
     shift 2
     set_faults 'hang=slow/*'
     : >"$tmp/wants.log" # it has the last one's word
-    "$@" python3 "$tmp/wants.py" "$src" "$mnt" >"$tmp/wants.log" 2>&1 &
+    background "$@" python3 "$tmp/wants.py" "$src" "$mnt" >"$tmp/wants.log" 2>&1
     wants=$!
-    tap_pids+=("$wants")
     wait_for 20 grep -q started "$tmp/wants.log"
-    "$@" python3 "$tmp/asks.py" "$mnt" >"$tmp/asks.log" 2>&1 &
+    background "$@" python3 "$tmp/asks.py" "$mnt" >"$tmp/asks.log" 2>&1
     hog=$!
-    tap_pids+=("$hog")
     ok "$what: what is held is read all the while" "$@" timeout 60 python3 "$tmp/held.py" "$src" "$mnt" $hog
     longest=$(cat "$tmp/.output")
     diag "$what: the longest read of what is held took $longest ms"
     ok "$what: each within five seconds" test "${longest:-9999}" -lt 5000
     ok "$what: all was asked for" ends_well $hog 5
-    fails "$what: who wants what hangs still waits" ended $wants
+    fails "$what: who wants what hangs still waits" has_ended $wants
     set_faults ''
     ok "$what: and gets its bytes in the end" ends_well $wants 60
     diag "$(grep -v started "$tmp/wants.log" | head -20)"
     like "$what: the server says so" "$(cat "$log")" 'the oldest are returned to the kernel'
 }
 
-newest_log() { find "$tmp"/user/dealfs-*/log -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-; }
+newest_log() { find "$tmp"/{user,root}/dealfs-*/log -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-; }
 hold() { find "$mnt" -path "$mnt/class*" -type f -exec cat {} +; } >/dev/null
 set_faults ''
 
@@ -175,9 +172,9 @@ done
 as_user unshare -Ur true || plan_skip 'no user namespaces'
 mkfifo -m 666 "$tmp/user/hold"
 grant 200
-as_user dealfs run -o ram=64M "$src" "$mnt" -- sh -c 'read -r line <"$1"' sh "$tmp/user/hold" 2>"$tmp/run.log" &
+background as_user dealfs run -o ram=64M "$src" "$mnt" -- sh -c 'read -r line <"$1"' sh "$tmp/user/hold" \
+    2>"$tmp/run.log"
 run=$!
-tap_pids+=("$run")
 ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 grant "$before"
 log=$(newest_log)

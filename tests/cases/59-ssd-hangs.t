@@ -40,8 +40,7 @@ for name in sys.argv[3:]:
     assert got == want, name
 print(int(longest * 1000))
 END
-all_end() { wait_for 60 none_left && wait_well; }
-none_left() { ! kill -0 "${readers[@]}"; }
+all_end() { wait_for 60 has_ended "${readers[@]}" && wait_well; }
 wait_well() { local pid; for pid in "${readers[@]}"; do wait "$pid" || return; done; }
 
 before=$(answered "$mnt" ssd)
@@ -52,10 +51,9 @@ drop_cache "${on_ssd[@]/#/$mnt/}"
 set_faults hang
 readers=()
 for name in "${on_ssd[@]}"; do
-    cmp "$mnt/$name" "$src/$name" &
+    background cmp "$mnt/$name" "$src/$name"
     readers+=($!)
 done
-tap_pids+=("${readers[@]}")
 ok 'the SSD hangs: what is in memory is read' timeout 60 python3 "$tmp/read.py" "$src" "$mnt" "${in_ram[@]}"
 longest=$(cat "$tmp/.output")
 diag "the longest took $longest ms"

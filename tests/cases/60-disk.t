@@ -19,13 +19,6 @@ fi
 at_exit losetup -d "$first"
 at_exit umount -l "$disk"
 
-restart() { # the server, and wait for the next one
-    local server
-    server=$(value "$mnt" pids.server)
-    kill -9 "$server"
-    wait_for 20 another_server "$server"
-}
-another_server() { [ "$(value "$mnt" pids.server 2>/dev/null)" != "$1" ]; }
 not_used() { # what
     like "$1: status says that the tier is not used" "$(dealfs status "$mnt")" \
         'ssd tier is not used until the next mount: its directory is missing, or is not the one of the mount'
@@ -41,7 +34,7 @@ ok "the SSD holds it all: $held" test "$held" -ge 12000000
 umount -l "$disk"
 reads 'its disk is unmounted: what is open is read on' "$src" "$mnt"
 is 'from there' "$(value "$mnt" source.bytes)" 12000000
-restart
+restart "$mnt" server
 not_used 'after the next start of the server'
 is 'nothing was made in the directory below' "$(ls -A "$disk")" ''
 
@@ -50,14 +43,14 @@ second=$(loop_of "$tmp/second.img") && at_exit losetup -d "$second" && mount "$s
 shard=$(basename "$(python3 -c 'import json,sys; print(open(sys.argv[1]).read().split("ssd_path=")[1].split()[0])' \
     "$(find "$tmp" -path '*/dealfs-*/config' | head -1)")")
 mkdir -m 700 "$disk/$shard"
-restart
+restart "$mnt" server
 not_used 'another disk in its place'
 is 'nothing was made there' "$(ls -A "$disk/$shard")" ''
 umount "$disk"
 
 # --- the right one again ---
 mount "$first" "$disk"
-restart
+restart "$mnt" server
 is 'the right disk again: the tier is open' "$(value "$mnt" ssd.state)" open
 is 'all is held again' "$(value "$mnt" ssd.held)" "$held"
 read_before=$(value "$mnt" source.bytes)
@@ -74,7 +67,7 @@ if echo 1 2>/dev/null >"/sys/fs/ext4/${first#/dev/}/trigger_fs_error" && ! touch
     exits 4 'read-only under way: status is degraded' dealfs status "$mnt"
     like 'and says why' "$(dealfs status "$mnt")" 'ssd tier accepts no more data: Read-only file system'
     reads 'every byte is right' "$src" "$mnt"
-    restart
+    restart "$mnt" server
     like 'the next server finds it so' "$(dealfs status "$mnt")" \
         'ssd tier is not used until the next mount: Read-only file system'
     reads 'every byte is still right' "$src" "$mnt"

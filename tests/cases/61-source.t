@@ -58,10 +58,7 @@ like 'status says that it was lost' "$(dealfs status "$mnt")" 'the source was lo
 source_dies
 source_down
 ok 'lost and mounted a third time' source_up
-server=$(value "$mnt" pids.server)
-kill -9 "$server"
-another_server() { [ "$(value "$mnt" pids.server 2>/dev/null)" != "$server" ]; }
-wait_for 20 another_server
+ok 'the server is killed and replaced' restart "$mnt" server
 reads 'a server that begins with the root of before opens it again' "$true" "$mnt"
 
 ok 'unmount' dealfs umount "$mnt"

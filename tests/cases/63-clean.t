@@ -8,7 +8,7 @@ if [ -z "${CLEAN_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
 fi
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require setpriv script
+require setpriv script strace
 [ -n "${CLEAN_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm ||
     plan_skip 'no mount namespace'
 chmod 1777 /var/tmp /dev/shm
@@ -30,6 +30,15 @@ like 'also its shard' "$(clean --ssd "$ssd" --yes)" "kept $ssd/dealfs-.*: in use
 rm "$ssd"/dealfs-*/lock
 like 'one whose lock was removed, too' "$(clean --ssd "$ssd" --yes)" "kept $ssd/dealfs-.*: in use"
 is 'it is there' "$(shards)" 1
+# Only a mount whose connection has ended is removed, not one that cannot be asked.
+for inject in statfs:error=EIO clone:error=EAGAIN; do
+    for words in clean "mount -o ssd=$ssd,ram=0 $src $mnt"; do
+        # shellcheck disable=SC2086
+        timeout 60 strace -f -o "$tmp/trace" -e inject=$inject dealfs $words >"$tmp/said" 2>&1
+        ok "$inject for ${words%% *}" grep -q INJECTED "$tmp/trace"
+        ok 'the mount stays' mounted "$mnt"
+    done
+done
 ok 'it is still read' diff -r -x .dealfs "$src" "$mnt"
 ok 'unmount' dealfs umount "$mnt"
 find "$ssd"/dealfs-* -exec touch -h -d '30 days ago' {} +
@@ -103,9 +112,8 @@ shard=/dev/shm/dealfs-0123456789abcdef.0
 mkdir -m 700 $shard $shard/db
 like 'a shard in memory that was just made stays' "$(clean)" "kept $shard: just used"
 touch -d '-1 hour' $shard $shard/db
-flock $shard sleep 100 &
+background flock $shard sleep 100
 holder=$!
-tap_pids+=("$holder")
 locked() { ! flock -n $shard true; }
 wait_for 10 locked
 like 'one that is locked, too' "$(clean)" "kept $shard: in use"
@@ -168,19 +176,15 @@ ram_of() { value "$mnt" ram.capacity; }
 ok 'mount' dealfs mount "$src" "$mnt"
 ram=$(ram_of)
 ok 'unmount' dealfs umount "$mnt"
-for _ in 1 2 3 4 5 6 7 8; do
-    setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/bin/dealfs-keeper" "$tmp/fake" -f /dev/null \
-        >/dev/null 2>&1 &
-    fakes+=($!)
-done
-# Programs that make their process root's: a link to one can have any name.
+# Half of them are programs that make their process root's: a link to one can have any name.
 mkdir "$tmp/setuid" && cp "$tmp/bin/dealfs-keeper" "$tmp/setuid" && chmod 4755 "$tmp/setuid/dealfs-keeper"
-for _ in 1 2 3 4 5 6 7 8; do
-    setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/setuid/dealfs-keeper" "$tmp/fake" -f /dev/null \
-        >/dev/null 2>&1 &
-    fakes+=($!)
+for program in "$tmp"/{bin,setuid}/dealfs-keeper; do
+    for _ in 1 2 3 4 5 6 7 8; do
+        background setpriv --reuid=65534 --regid=65534 --clear-groups "$program" "$tmp/fake" -f /dev/null \
+            >/dev/null 2>&1
+        fakes+=($!)
+    done
 done
-tap_pids+=("${fakes[@]}")
 faked() { [ "$(pgrep -cf "^$tmp/(bin|setuid)/dealfs-keeper $tmp/fake")" = 16 ]; }
 ok 'fake keepers' wait_for 10 faked
 ok 'mount beside them' dealfs mount "$src" "$mnt"
@@ -200,13 +204,12 @@ mkdir -p "$session"/pid.{1,999999999}/0 "$session/jf.17"
 : >/dev/shm/vader_segment.$host.0.1234.1
 other sh -c ": >/dev/shm/vader_segment.$host.65534.1234.1"
 find "$session" /dev/shm -exec touch -d '-1 hour' {} +
-python3 -c '
+background python3 -c '
 import mmap, sys, time
 f = open(sys.argv[1], "r+b"); f.truncate(4096)
 m = mmap.mmap(f.fileno(), 4096); f.close()
-open(sys.argv[2], "w").close(); time.sleep(100)' /dev/shm/vader_segment.$host.0.1234.0 "$tmp/mapped" &
+open(sys.argv[2], "w").close(); time.sleep(100)' /dev/shm/vader_segment.$host.0.1234.0 "$tmp/mapped"
 mapper=$!
-tap_pids+=("$mapper")
 wait_for 10 test -e "$tmp/mapped"
 touch -d '-1 hour' /dev/shm/vader_segment.$host.0.1234.0
 like 'clean removes what is of dead processes' "$(clean)" \
@@ -216,5 +219,22 @@ is 'what one has mapped stays, and what is not ours' "$(cd /dev/shm && echo vade
 is 'likewise of sessions' "$(ls "$session")" $'jf.17\npid.1'
 kill $mapper && wait $mapper 2>/dev/null
 rm -f /dev/shm/vader*
+
+# --- places of other users ---
+mkdir "$tmp/theirs" && chown 65534 "$tmp/theirs"
+ok "mount with another user's TMPDIR" env TMPDIR="$tmp/theirs" dealfs mount -o ram=8M "$src" "$mnt"
+state=$(echo /var/tmp/dealfs-*.0)
+ok 'the state is in /var/tmp' test -e "$state/id"
+is 'not in theirs' "$(ls -A "$tmp/theirs")" ''
+ok 'unmount' dealfs umount "$mnt"
+rm -r "$state"
+mkdir "$state" && mount -t tmpfs -o mode=755 theirs "$state"
+ok 'a mount with that name is not used' env TMPDIR=/var/tmp dealfs mount -o ram=8M "$src" "$mnt"
+ok 'but the next number' test -e "${state%.0}.1/id"
+is 'nothing was put there' "$(ls -A "$state")" ''
+ok 'unmount' dealfs umount "$mnt"
+unlike 'clean leaves it' "$(clean)" "$state"
+ok 'it is there' mounted "$state"
+umount "$state"
 nothing_left
 done_testing

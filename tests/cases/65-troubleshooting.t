@@ -52,14 +52,12 @@ says ', and this user may not mount a tmpfs' as_user dealfs mount -o ram=900G "$
 says 'make a user namespace: ' as_user unshare -Ur \
     sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec dealfs run "$@"' - "$tmp/user/src" "$tmp/user/mnt" -- true
 says 'the limit of open files (ulimit' bash -c 'ulimit -Hn 20; ulimit -n 20; dealfs mount "$@"' - "$src" "$mnt"
-dealfs mount -f -o "state=$state" "$src" "$mnt" >"$tmp/said" 2>&1 &
+background dealfs mount -f -o "state=$state" "$src" "$mnt" >"$tmp/said" 2>&1
 foreground=$!
-tap_pids+=("$foreground")
 ok 'a mount in the foreground' wait_for 20 mounted "$mnt"
 wait_for 20 value "$mnt" pids.server >/dev/null
 kill_all
-has_ended() { ! kill -0 "$foreground" 2>/dev/null; }
-ok 'it ends when all of its processes are killed' wait_for 20 has_ended
+ok 'it ends when all of its processes are killed' wait_for 20 has_ended "$foreground"
 ok 'the mount failed and was removed' grep -q 'the mount failed and was removed' "$tmp/said"
 
 # --- many nodes ---
@@ -78,8 +76,7 @@ says 'not live in time: ' dealfs wait --timeout 0.2 "$mnt"
 says 'it waits for its first world' dealfs wait --timeout 0.2 "$mnt"
 says 'there is no catalog yet: this node waits for its first world, which brings it' \
     dealfs plan "$mnt" epoch=0 ranks=1 batch=1
-cat "$mnt/class0/000.bin" >/dev/null 2>&1 &
-tap_pids+=($!)
+background cat "$mnt/class0/000.bin" >/dev/null 2>&1
 healthy_but 'requests wait for the first join, the longest for'
 down
 
@@ -118,8 +115,7 @@ for place in range(80):
     threading.Thread(target=look, args=(f'{sys.argv[1]}/.dealfs/decoded/{place + 1}/class0/000.bin.npy',)).start()
 END
 chmod 755 "$tmp"
-setpriv --reuid=$mount_user --clear-groups python3 "$tmp/crowd.py" "$mnt" &
-tap_pids+=($!)
+background setpriv --reuid=$mount_user --clear-groups python3 "$tmp/crowd.py" "$mnt"
 crowded() { grep -qF 'too many requests are waiting: try again' "$mnt/.dealfs/errors"; }
 ok 'too many requests are waiting: try again' wait_for 30 crowded
 set_faults ''

@@ -58,9 +58,8 @@ changed=$(find "$src" -type f | sort | head -n 1)
 ok 'files are read' find "$tmp/one" -type f ! -path "*${changed#"$src"}" -exec md5sum {} +
 
 # --- faults ---
-mapfile -t gone < <(processes "$tmp/file.state")
-kill -STOP "${gone[@]}" && kill -9 "${gone[@]}" # each would start another one in the place of who dies first
-one() { value "$tmp/one" pids.server; }
+# shellcheck disable=SC2046
+kill_at_once $(processes "$tmp/file.state")
 echo more >>"$changed"
 fails 'a file that changed is not read' cat "$tmp/one${changed#"$src"}"
 kill_whole 1
@@ -68,13 +67,7 @@ cp "$top_builddir"/dealfs{,-keeper,-server} "$tmp/bin"
 ok 'a mount without a feeder' up bare env PATH="$tmp/bin:$PATH" dealfs mount -o "ram=16M,state=$tmp/bare.state"
 ok 'with a list to be read ahead' dealfs plan "$tmp/bare" epoch=0 ranks=1 batch=2 rank=0 feed=yes
 ok 'and one of another version' up patch "$top_builddir/tests/patch/dealfs" mount -o "ram=16M,state=$tmp/patch.state"
-server=''
-other_one() { now=$(one) && [ -n "$now" ] && [ "$now" != "$server" ]; }
-for i in 1 2 3; do
-    server=$(one)
-    kill -9 "$server"
-    ok "server $i is replaced" wait_for 20 other_one
-done
+for i in 1 2 3; do ok "server $i is replaced" restart "$tmp/one" server; done
 # --- alerts and data ---
 alerts=$(sed -n 's/.*alert: //p' "$monitoring/dealfs.rules.yml" | sort)
 silent() { comm -23 <(echo "$alerts") <(helper firing "$port"); }

@@ -30,10 +30,9 @@ mkdir "$tmp/bin" "$tmp/pods" "$tmp/mnt"
 pods=(dealfs-a1 dealfs-b2)
 start_pod() {
     # shellcheck disable=SC2016
-    unshare -m -u --propagation private bash -c 'hostname "$1"; echo $$ >"$2.new"; mv "$2.new" "$2"
+    background unshare -m -u --propagation private bash -c 'hostname "$1"; echo $$ >"$2.new"; mv "$2.new" "$2"
         exec dealfs mount -f -o "wait_join,ram=16M,state=$3" "$4" "$5"' \
-        pod "$1" "$tmp/pods/$1" "$tmp/$1.state" "$src" "$tmp/mnt" >"$tmp/$1.log" 2>&1 &
-    tap_pids+=($!)
+        pod "$1" "$tmp/pods/$1" "$tmp/$1.state" "$src" "$tmp/mnt" >"$tmp/$1.log" 2>&1
 }
 cat >"$tmp/bin/kubectl" <<END
 #!/bin/bash
@@ -54,9 +53,8 @@ is_up() { inside "$1" test -e "$tmp/mnt/.dealfs/status"; }
 for pod in "${pods[@]}"; do ok "$pod mounts" wait_for 30 is_up "$pod"; done
 
 # --- the world ---
-"$top_srcdir/etc/kubernetes/join" training app=dealfs "$tmp/mnt" >"$tmp/join.log" 2>&1 </dev/null &
+background "$top_srcdir/etc/kubernetes/join" training app=dealfs "$tmp/mnt" >"$tmp/join.log" 2>&1 </dev/null
 join=$!
-tap_pids+=("$join")
 is_ready() { grep -qx ready "$tmp/join.log"; }
 ok 'the world is ready' wait_for 40 is_ready || diag "$(cat "$tmp/join.log")"
 for pod in "${pods[@]}"; do
@@ -65,8 +63,7 @@ for pod in "${pods[@]}"; do
 done
 is 'each pod was asked for its daemon once' "$(grep -c '^exec .* -- /bin/sh -c .*orted' "$tmp/kubectl.log")" 2
 kill "$join"
-ended() { ! kill -0 "$join" 2>/dev/null; }
-ok 'the world ends with mpirun' wait_for 30 ended
+ok 'the world ends with mpirun' wait_for 30 has_ended "$join"
 for pod in "${pods[@]}"; do ok "$pod reads on" inside "$pod" diff -r -x .dealfs "$src" "$tmp/mnt"; done
 fails 'no pod, no world' "$top_srcdir/etc/kubernetes/join" training app=other "$tmp/mnt"
 like 'as a line says' "$(cat "$tmp/.output")" 'join: no pod of app=other is running in namespace training'

@@ -16,10 +16,9 @@ at_exit umount -R -l "$share"
 
 # The client: no device, no capability, no way to new rights; it sees what the mounter mounts.
 # shellcheck disable=SC2016
-unshare -m --propagation slave bash -c ': >"$1/hidden" && chmod 0 "$1/hidden" && mount --bind "$1/hidden" /dev/fuse &&
-    : >"$1/client.ready" && exec sleep infinity' client "$tmp" &
+background unshare -m --propagation slave bash -c ': >"$1/hidden" && chmod 0 "$1/hidden" &&
+    mount --bind "$1/hidden" /dev/fuse && : >"$1/client.ready" && exec sleep infinity' client "$tmp"
 client=$!
-tap_pids+=("$client")
 wait_for 10 test -e "$tmp/client.ready" || plan_skip 'no mount namespace'
 powerless() { # user, command…
     local id=$1
@@ -35,13 +34,14 @@ gone() { ! mounted "$mnt"; }
 pid_of() { processes "dealfs-$1" | head -1; }
 of_client() { processes "$state" | while read -r pid; do [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"; done; }
 no_client() { [ -z "$(of_client)" ]; }
+# shellcheck disable=SC2046
+kill_client() { kill_at_once $(of_client); }
 dead() { [[ $(as_client stat -f "$mnt" 2>&1) == *'not connected'* ]]; }
 serves() { as_client cmp "$src/class0/000.bin" "$mnt/class0/000.bin"; }
 mounter() { # options
     : >"$tmp/mounter.log" # the last one's words, else
-    dealfs mounter "$@" "$sock" "$mount_user" "$mnt" >"$tmp/mounter.log" 2>&1 &
+    background dealfs mounter "$@" "$sock" "$mount_user" "$mnt" >"$tmp/mounter.log" 2>&1
     mounter=$!
-    tap_pids+=("$mounter")
     wait_for 10 grep -q 'serves user' "$tmp/mounter.log"
 }
 
@@ -81,8 +81,7 @@ one_line 'no other mountpoint' "mounts only on $mnt" up '' "$tmp/user"
 one_line 'allow_other is for the mounter to decide' 'was started without it' up ,allow_other
 pids=(unshare -p -f --mount-proc)
 as_client_init() { powerless $mount_user dealfs mount -f -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt"; }
-as_client_init >"$tmp/init.log" 2>&1 &
-tap_pids+=($!)
+background as_client_init >"$tmp/init.log" 2>&1
 pids=()
 ok 'from another namespace of process ids' wait_for 30 serves
 like 'there is no prefetch' "$(cat "$tmp/init.log")" 'warning: no prefetch: .*PID namespace'
@@ -97,30 +96,27 @@ one_line 'run' 'dealfs run' as_client dealfs run -o "mounter=$sock" "$src" "$mnt
 exits 2 'mpirun' as_client env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 \
     dealfs mount -o "mounter=$sock" "$src" "$mnt"
 like 'which says what to do' "$(cat "$tmp/.output")" 'option mounter: under mpirun, mount with wait_join, then run'
-as_client python3 -c '
+background as_client python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 s.bind(sys.argv[1])
 s.listen()
 print("ready", flush=True)
-s.accept()' "$tmp/user/fake" >"$tmp/fake" &
-tap_pids+=($!)
+s.accept()' "$tmp/user/fake" >"$tmp/fake"
 wait_for 10 grep -q ready "$tmp/fake"
 one_line 'one that is not root is not trusted' 'is not root' as_client dealfs mount \
     -o "mounter=$tmp/user/fake,state=$state" "$src" "$mnt"
 
 # --- the client ends, or is killed ---
-as_client dealfs mount -f -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >"$tmp/front.log" 2>&1 &
+background as_client dealfs mount -f -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >"$tmp/front.log" 2>&1
 front=$!
-tap_pids+=("$front")
 ok 'in the foreground' wait_for 30 serves
 pkill -TERM -f "^dealfs mount -f .*$state"
 ok 'it ends in order' wait "$front"
 ok 'and unmounts' gone
 ok 'its processes end' wait_for 20 no_client
 ok 'again' up
-as_client tail -f "$mnt/class0/000.bin" >/dev/null 2>&1 &
-tap_pids+=($!)
+background as_client tail -f "$mnt/class0/000.bin" >/dev/null 2>&1
 inside() { [ -n "$(as_client fuser -m "$mnt" 2>/dev/null)" ] || pgrep -f "^tail -f $mnt" >/dev/null; }
 wait_for 10 inside
 one_line 'it does not unmount what is in use' 'in use by' down
@@ -129,19 +125,14 @@ ok 'it is gone' wait_for 20 gone
 pkill -f "^tail -f $mnt"
 ok 'its processes end' wait_for 20 no_client
 ok 'again' up
-mapfile -t all < <(of_client)
-kill -STOP "${all[@]}" # else the first to die are followed by others
-kill -KILL "${all[@]}"
+kill_client
 ok 'all its processes are killed: the mounter unmounts' wait_for 20 gone
 ok 'and serves the next' up
 
-mapfile -t all < <(of_client)
-kill -STOP "${all[@]}"
-kill -KILL "${all[@]}"
+kill_client
 ok 'which is killed, too' wait_for 20 gone
-as_client strace -f -qq -o /dev/null -e trace=execveat -e inject=execveat:delay_enter=3000000 \
-    timeout 60 dealfs mount -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >/dev/null 2>&1 &
-tap_pids+=($!)
+background as_client strace -f -qq -o /dev/null -e trace=execveat -e inject=execveat:delay_enter=12000000 \
+    timeout 60 dealfs mount -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >/dev/null 2>&1
 stands_by() { [ -n "$(pid_of backup)" ]; }
 ok 'a mount whose server starts slowly' wait_for 20 stands_by
 kill -9 "$(named dealfs-keeper)" "$(named dealfs)"
@@ -156,9 +147,7 @@ ok 'again' up
 ok 'its mountpoint is renamed from another namespace' \
     unshare -m --propagation private sh -c 'umount -l "$1" && mv "$1" "$1.moved"' - "$mnt"
 ok 'the mount is there now' mounted "$mnt.moved"
-mapfile -t all < <(of_client)
-kill -STOP "${all[@]}"
-kill -KILL "${all[@]}"
+kill_client
 gone_there() { ! mounted "$mnt.moved"; }
 ok 'its processes are killed: the mounter unmounts it there' wait_for 20 gone_there
 mv "$mnt.moved" "$mnt"
@@ -188,9 +177,7 @@ ok 'the next mounter' mounter
 ok 'unmounts it' down
 again_and_kill_mounter
 ok 'another mounter' mounter
-mapfile -t all < <(of_client)
-kill -STOP "${all[@]}"
-kill -KILL "${all[@]}"
+kill_client
 ok 'the client dies: its mount is dead' wait_for 20 dead
 ok 'the next one replaces it' up
 ok 'and serves' serves
@@ -217,13 +204,12 @@ export DEALFS_MOUNTER_PATIENCE=4
 ok 'a mounter that waits only some seconds for a silent client' mounter
 unset DEALFS_MOUNTER_PATIENCE
 traced_mount() { # strace's rule, seconds: a mount, in the background; its messages
-    as_client strace -f -qq -o /dev/null -e "trace=${1%%:*}" -e "inject=$1" timeout "$2" dealfs mount \
-        -o "mounter=$sock,ram=16M,state=$tmp/user/other" "$src" "$mnt" >"$tmp/traced.log" 2>&1 &
+    background as_client strace -f -qq -o /dev/null -e "trace=${1%%:*}" -e "inject=$1" timeout "$2" dealfs mount \
+        -o "mounter=$sock,ram=16M,state=$tmp/user/other" "$src" "$mnt" >"$tmp/traced.log" 2>&1
     traced=$!
-    tap_pids+=("$traced")
 }
 traced_mount recvmsg:signal=SIGSTOP:when=1 120
-stopped() { stopped_one=$(pgrep -f "^dealfs mount .*user/other") && [[ $(ps -o stat= -p "$stopped_one") == [Tt]* ]]; }
+stopped() { stopped_one=$(pgrep -f "^dealfs mount .*user/other") && is_in "$stopped_one" Tt; }
 ok 'a client stops when it has connected' wait_for 20 stopped
 one_line 'at first another one is refused' 'another `dealfs mount` uses it' up
 ok 'then it is served' wait_for 40 up
@@ -233,7 +219,7 @@ kill -CONT "$stopped_one"
 wait "$traced"
 is 'the stopped one continues: it fails' $? 1
 like 'and says why' "$(cat "$tmp/traced.log")" 'dealfs-mounter: it has ended, or has ended the connection'
-traced_mount getdents64:delay_enter=8000000:when=1 120
+traced_mount getdents64:delay_enter=5000000:when=1 120
 ok 'one whose scan takes longer than that is not silent' wait_for 60 serves
 ok 'unmount' down
 
@@ -243,34 +229,31 @@ export DEALFS_FAULTS=stuck_lookup=stuck
 ok 'a mount whose server may ask its own mount' up
 unset DEALFS_FAULTS
 server=$(pid_of server)
-as_client stat "$mnt/stuck" >/dev/null 2>&1 &
-asker=$!
-tap_pids+=("$asker")
-asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
-ok 'it does' wait_for 20 asks_itself
+background as_client stat "$mnt/stuck" >/dev/null 2>&1
+ok 'it does' wait_for 20 asks_itself "$server"
 mapfile -t all < <(of_client)
 kill -STOP "${all[@]}"
 exits 124 'while all are only stopped, as in a suspended job, the mount stays' \
     timeout 9 tail -f /dev/null --pid="$(pgrep -P "$mounter")"
 kill -KILL "${all[@]}"
 ok 'all are killed: the mounter unmounts' wait_for 40 gone
-has_ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:.1$' "/proc/$server/status"; } # init may be late to reap it
-ok 'and no thread of the server is left' wait_for 20 has_ended
+ok 'and no thread of the server is left' wait_for 20 no_thread_left "$server"
 ok 'it serves the next' up
 ok 'unmount' down
 kill -TERM "$mounter"
 wait "$mounter"
 
 # --- what is not there yet, or does not answer ---
-up '' & # the containers of a pod start together
+background up '' # the containers of a pod start together
 early=$!
-tap_pids+=("$early")
 trying() { [ -n "$(of_client)" ]; }
 ok 'a client that starts first' wait_for 10 trying
 ok 'a mounter after it' mounter
 ok 'the client has waited' wait "$early"
 ok 'and serves' serves
 ok 'unmount' down
+rests() { [ "$(processes dealfs-mounter)" = "$mounter" ]; }
+ok 'its child ends' wait_for 20 rests
 highest=$(find "/proc/$mounter/fd" -mindepth 1 -printf '%f\n' | sort -n | tail -1)
 prlimit --pid "$mounter" --nofile=$((highest + 2)):1024 # room for the connection, not for a look at its child
 one_line 'a child that cannot be watched does not serve' 'Too many open files' up
@@ -288,15 +271,13 @@ mapfile -t hung < <(processes "$tmp/slow-state")
 kill -STOP "${hung[@]}"
 exits 1 'a mountpoint below one that hangs: it gives up' timeout 60 dealfs mounter "$sock" "$mount_user" "$slow/place"
 like 'and says so' "$(cat "$tmp/.output")" "$slow/place: Connection timed out"
-dealfs mounter "$sock" "$mount_user" "$slow/place" 2>"$tmp/mounter.log" &
+background dealfs mounter "$sock" "$mount_user" "$slow/place" 2>"$tmp/mounter.log"
 mounter=$!
-tap_pids+=("$mounter")
 looks() { [ -n "$(processes dealfs-mounter)" ]; }
 wait_for 10 looks
 kill -TERM "$mounter"
 kill -CONT "${hung[@]}"
-ended() { ! kill -0 "$mounter"; }
-ok 'a signal that comes while it starts is not lost' wait_for 20 ended
+ok 'a signal that comes while it starts is not lost' wait_for 20 has_ended "$mounter"
 ok 'unmount' dealfs umount "$slow"
 
 # --- hostile clients ---
@@ -312,9 +293,7 @@ is 'no protection, no tmpfs, and each step once' "$(hostile steps)" \
 ok 'nothing of it is mounted' gone
 ok 'a mount' up
 ok 'whose user asks that it is never taken away' hostile keep "$(pid_of keeper)"
-mapfile -t all < <(of_client)
-kill -STOP "${all[@]}"
-kill -KILL "${all[@]}"
+kill_client
 ok 'it is removed with its last process' wait_for 20 gone
 one_mounter() { [ "$(processes dealfs-mounter | wc -l)" = 1 ]; }
 ok 'no child is left' wait_for 20 one_mounter

@@ -11,11 +11,12 @@ settle "$src"
 mkdir "$ssd" "$mnt"
 at_exit dealfs umount "$mnt"
 resized() { # side, quality; are all files what they are to be?
-    local file name wrong=0
+    local file to wrong=0
+    mkdir -p "$tmp/expected.$1.$2"
     for file in "$src"/*; do
-        name=${file##*/}
-        "$pictures" shrink "$1" "$2" "$file" >"$tmp/expected" || cp "$file" "$tmp/expected"
-        cmp "$tmp/expected" "$mnt/$name" || wrong=$((wrong + 1))
+        to=$tmp/expected.$1.$2/${file##*/}
+        [ "$to" -nt "$file" ] || "$pictures" shrink "$1" "$2" "$file" >"$to" || cp "$file" "$to"
+        cmp "$to" "$mnt/${file##*/}" || wrong=$((wrong + 1))
     done
     return $((wrong > 0))
 }
@@ -164,7 +165,7 @@ hangs() { wait_for 30 hanging && hung=$(grep -cs 'it hangs' "$tmp/state4/log"); 
 begin_hanging() {
     hung=0
     DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" \
-        dealfs mount -o "state=$tmp/state4,resize=40,ssd=$tmp/ssd4" "$src" "$mnt" >"$tmp/hung" 2>&1 &
+        dealfs mount -o "state=$tmp/state4,resize=40,ssd=$tmp/ssd4" "$src" "$mnt" >"$tmp/hung" 2>&1 </etc/passwd &
     command=$!
     ok 'an image that hangs: it waits' hangs
 }
@@ -172,6 +173,7 @@ kill_resizer() { processes 'dealfs-resizer 40' | xargs kill -9; }
 stored() { find "$tmp/ssd4" -name '*.sst' | grep -q .; }
 mkdir "$tmp/ssd4"
 begin_hanging
+is "it has not the command's input" "$(readlink "/proc/$(processes 'dealfs-resizer 40')/fd/0")" /dev/null
 ok 'what is made is stored' wait_for 30 stored
 kill_resizer
 ok 'it is killed: another one takes over' hangs

@@ -35,14 +35,7 @@ kinds=(tar lines tfrecord)
 # --- a single node ---
 mkdir "$tmp/alone"
 mount_up -o ram=200M "$src" "$tmp/alone"
-digest() { # mount, list
-    local reply
-    exec 3<>"$1/.dealfs/control" || return
-    echo "samples name=$2 action=look" >&3
-    reply=$(cat <&3)
-    exec 3>&-
-    echo "$reply"
-}
+digest() { request_at "$1" /dev/null samples "name=$2" action=look; } # mount, list
 declare -A alone
 for kind in "${kinds[@]}"; do
     ok "$kind, alone" dealfs index "$tmp/alone" "$kind" --under "$kind"

@@ -34,7 +34,7 @@ next_epoch() { # keys: the list of another epoch, of which nothing is in the pag
 }
 cached() { # from to how many at least, at most
     local n
-    n=$(feeding cached "$mnt" "$list" "$1" "$2")
+    n=$(feeding cached "$mnt" "$list" "$1" "$2" --seen "$tmp/seen.$epoch.$1.$2")
     echo "$n cached of $1 to $2"
     [ "$n" -ge "$3" ] && [ "$n" -le "${4:-$n}" ]
 }
@@ -91,11 +91,7 @@ feeding drop "$mnt" "$list"
 dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text feed=yes <"$tmp/order" >/dev/null
 ok 'an order that was given is fed' wait_for 10 cached 0 4 4
 find "$src" -name '*[05].bin' -type f -printf '%P\n' | sort -R >"$tmp/names"
-{ echo "samples name=some"; cat "$tmp/names"; } >"$tmp/request"
-exec 3<>"$mnt/.dealfs/control"
-cat "$tmp/request" >&3
-cat <&3 >/dev/null
-exec 3>&-
+request_at "$mnt" "$tmp/names" samples name=some >/dev/null
 dealfs plan "$mnt" epoch=0 ranks=1 batch=8 samples=some feed=yes reply=summary >/dev/null
 ok 'and a list that was uploaded' \
     wait_for 10 eval 'value "$mnt" feed.plans | grep -q "\"samples\": $(wc -l <"$tmp/names"),"'

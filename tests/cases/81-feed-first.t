@@ -116,13 +116,11 @@ is 'no read has failed but that one' "$(value "$mnt" errors)" '{"EIO": 1}'
 ok 'unmount' dealfs umount "$mnt"
 
 # --- memory ---
-mount_inside() (echo "$BASHPID" >"$group/cgroup.procs" && dealfs mount -o ram=32M "$src" "$mnt")
-group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
 fill() { cat "$mnt"/many/* >/dev/null; }
 if [ -n "${TEST_SANITIZER-}" ]; then
     skip 11 'sanitizers need more memory'
 elif memory_group $((96 << 20)); then
-    ok 'mount with 64 MiB beside the tier' mount_inside
+    ok 'mount with 64 MiB beside the tier' in_group dealfs mount -o ram=32M "$src" "$mnt"
     at_exit dealfs umount "$mnt"
     server=$(value "$mnt" pids.server)
     like 'the server is in the group' "$(cat "/proc/$server/cgroup")" "dealfs-test-$$"

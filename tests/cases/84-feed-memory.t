@@ -13,14 +13,13 @@ make_files "$src" $files 65536
 settle "$src"
 mkdir "$mnt"
 
-inside() (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@")
-feeding() { inside python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }
+feeding() { in_group python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }
 plan_epoch() { dealfs plan "$mnt" ranks=1 batch=8 rank=0 "$@" | tr '\n' ' ' >"$list"; }
 is_fed() { # epoch
     value "$mnt" feed.plans | python3 -c 'import json, sys
 sys.exit(not any(p["epoch"] == int(sys.argv[1]) and p["ranks"][0]["fed"] for p in json.load(sys.stdin)))' "$1"
 }
-cached() { [ "$(feeding cached "$mnt" "$list" "$1" "$2")" -ge "$3" ]; }
+cached() { [ "$(feeding cached "$mnt" "$list" "$1" "$2" --seen "$tmp/seen.$1.$2")" -ge "$3" ]; }
 group_number() { # KEY FILE…, of the group: the number behind the key, in the first file that there is
     local key=$1 file
     shift
@@ -30,9 +29,8 @@ group_number() { # KEY FILE…, of the group: the number behind the key, in the 
 }
 refused() { [ -e "$group/memory.failcnt" ] && group_number '' memory.failcnt || group_number max memory.events; }
 killed() { group_number oom_kill memory.events memory.oom_control; }
-group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
 
-ok 'mount in a group of 96 MiB' inside dealfs mount -o "ram=16M,state=$state" "$src" "$mnt"
+ok 'mount in a group of 96 MiB' in_group dealfs mount -o "ram=16M,state=$state" "$src" "$mnt"
 at_exit dealfs umount "$mnt"
 server=$(value "$mnt" pids.server)
 plan_epoch epoch=0 feed=yes
@@ -61,7 +59,7 @@ ok 'unmount' dealfs umount "$mnt"
 
 # A window that the group has no room for: what is fed is dropped before it is read, until the window has shrunk.
 large=$((64 << 20))
-ok 'mount with a window of 64 MiB' inside dealfs mount -o "ram=16M,state=$state,feed=$large" "$src" "$mnt"
+ok 'mount with a window of 64 MiB' in_group dealfs mount -o "ram=16M,state=$state,feed=$large" "$src" "$mnt"
 # Each epoch may lose one window before it shrinks. With `order=` the feeder does not predict the next epoch, whose
 # first window would count for this one.
 window_of() { value "$mnt" feed.window; }

@@ -395,12 +395,10 @@ new_world
 serve_all 2
 launch 2 --
 ok 'an idle world: ready' live
-used() { cut -d ' ' -f 1 "/proc/$(cat "$w/pid0")/schedstat"; }
 wait_for 10 eval 'said out0 "news from 1"'
-before=$(used) began=${EPOCHREALTIME//./}
-sleep 4 # what it takes in this time is what is tested
-share=$((($(used) - before) / (${EPOCHREALTIME//./} - began)))
-ok "an idle courier takes less than 1 % of a core: 0.$share %" [ $share -lt 10 ]
+look_idle "$(cat "$w/pid0")"
+ok "an idle courier takes less than 1 % of a core: $idle_share of 10" test "$idle_share" -lt 10
+ok "it wakes $idle_wakes times per second" test "$idle_wakes" -le 10
 end_servers
 ok 'leave in order' ended 0
 

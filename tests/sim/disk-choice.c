@@ -26,6 +26,7 @@ EITHER(int, find, (struct rocks * r, uint32_t segment, struct rocks_file *file),
 EITHER(int, open_file, (const struct rocks *r, const char *name, bool *spare), r, name, spare)
 EITHER(const char *, read, (int fd, uint64_t from, uint64_t to, char *buffer, int *error), fd, from, to, buffer, error)
 EITHER(int, drop, (struct rocks * r, uint32_t segment), r, segment)
+EITHER(int, drop_open, (struct rocks * r, const struct rocks_file *file), r, file)
 
 int __real_rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why);
 int __wrap_rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why);

@@ -125,6 +125,17 @@ int disk_drop(struct rocks *r, uint32_t segment)
     return unlink(path) < 0 ? -errno : 0;
 }
 
+int disk_drop_open(struct rocks *r, const struct rocks_file *file)
+{
+    char path[PATH_MAX];
+    segment_path(r, file->segment, path);
+    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int error = disk_drop(r, file->segment);
+    if (!error && fd >= 0)
+        (void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)(file->bytes + ROCKS_HUGE_PAGE));
+    return error;
+}
+
 int disk_write_begin(struct rocks *r, uint32_t segment, struct rocks_writer **writer)
 {
     struct rocks_writer *w = calloc(1, sizeof *w);

@@ -14,6 +14,7 @@ int disk_find(struct rocks *rocks, uint32_t segment, struct rocks_file *file);
 int disk_open_file(const struct rocks *rocks, const char *name, bool *spare);
 const char *disk_read(int fd, uint64_t from, uint64_t to, char *buffer, int *error);
 int disk_drop(struct rocks *rocks, uint32_t segment);
+int disk_drop_open(struct rocks *rocks, const struct rocks_file *file);
 int disk_write_begin(struct rocks *rocks, uint32_t segment, struct rocks_writer **writer);
 int disk_write_put(struct rocks_writer *writer, uint32_t place, const void *bytes, size_t n, uint32_t *at);
 int disk_write_end(struct rocks_writer *writer, struct rocks_file *file);

@@ -25,13 +25,15 @@ static void futex_post(atomic_int *word)
 
 #if defined __x86_64__ && !defined __SANITIZE_THREAD__
 
+#include <asm/prctl.h>
+
 enum {
     WRITES_FS = 1 << 1, /* HWCAP2: programs may write FS */
     GAP = 16384,        /* between a kernel thread that sleeps and what runs on its stack */
     SAVED = 7,          /* registers, with the address to return to */
 };
 
-static bool by_stack;
+static bool by_stack, writes_fs;
 static struct hand *first, *current;
 
 /* Saves what a function keeps for its caller, and returns from the other one's call. */
@@ -43,10 +45,22 @@ __attribute__((naked, noinline)) static void switch_stack(__attribute__((unused)
             "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n");
 }
 
+/* As the kernel does it; not a function of libc, which may use what FS points to. */
+static void set_fs(void *memory)
+{
+    long number = SYS_arch_prctl;
+    __asm__ volatile("syscall" : "+a"(number) : "D"((long)ARCH_SET_FS), "S"(memory) : "rcx", "r11", "memory");
+    if (number)
+        abort();
+}
+
 static void switch_to(struct hand *from, struct hand *to)
 {
     current = to;
-    __asm__ volatile("wrfsbase %0" ::"r"(to->memory) : "memory");
+    if (writes_fs)
+        __asm__ volatile("wrfsbase %0" ::"r"(to->memory) : "memory");
+    else
+        set_fs(to->memory);
     switch_stack(&from->stack, to->stack);
 }
 
@@ -71,7 +85,8 @@ static void park(struct hand *mine)
 
 bool hand_by_stack(void)
 {
-    by_stack = getauxval(AT_HWCAP2) & WRITES_FS && !getenv("DEALFS_SIM_FUTEX");
+    writes_fs = getauxval(AT_HWCAP2) & WRITES_FS;
+    by_stack = !getenv("DEALFS_SIM_FUTEX");
     return by_stack;
 }
 

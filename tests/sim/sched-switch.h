@@ -3,8 +3,9 @@
  * In general each thread sleeps on a futex of its own, and handing over is a wake and a sleep: two system calls and a
  * switch by the kernel. On x86-64 there is a way that is 25 times faster: the kernel thread that called hand_begin
  * runs all threads. It switches the stack and the register FS, which points to the thread's own memory (errno,
- * _Thread_local, pthread_self), so that code cannot tell the difference; only gettid would. The kernel's threads of the
- * others sleep for good. DEALFS_SIM_FUTEX=1 chooses the first way, for gdb. */
+ * _Thread_local, pthread_self), so that code cannot tell the difference; only gettid would. Where the kernel does not
+ * let programs write FS, a system call does it. The kernel's threads of the others sleep for good. DEALFS_SIM_FUTEX=1
+ * chooses the first way, for gdb. */
 #ifndef TESTS_SIM_SCHED_SWITCH_H
 #define TESTS_SIM_SCHED_SWITCH_H
 

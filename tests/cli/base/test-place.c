@@ -46,13 +46,15 @@ static void test_source(void)
 {
     struct str why = STR_INIT;
     char *path = NULL;
-    is_int(place_source(test_path("absent"), &path, &why), -ENOENT, "a source that is not there");
+    int fd = -1;
+    is_int(place_source(test_path("absent"), &path, &fd, &why), -ENOENT, "a source that is not there");
     ok(strstr(why.data, "absent: No such file"), "is named: %s", why.data);
     str_clear(&why);
-    is_int(place_source(test_path("file"), &path, &why), -ENOTDIR, "a source that is a file");
+    is_int(place_source(test_path("file"), &path, &fd, &why), -ENOTDIR, "a source that is a file");
     str_clear(&why);
-    is_int(place_source(test_path("src/../src//in/.."), &path, &why), 0, "a source by a long way");
+    is_int(place_source(test_path("src/../src//in/.."), &path, &fd, &why), 0, "a source by a long way");
     is_str(path, test_path("src"), "is resolved");
+    ok(fd >= 0 && close(fd) == 0, "and opened");
     free(path);
     str_fini(&why);
 }

@@ -78,6 +78,18 @@ static void test_number_parse(void)
     is_uint(n, 7, "do not matter");
 }
 
+static void test_number_take(void)
+{
+    const char text[] = "12/300", *at = text, *end = text + 6;
+    uint64_t n;
+    ok(number_take(&at, end, 12, &n) && n == 12 && at == text + 2, "digits are taken");
+    ok(!number_take(&at, end, 12, &n) && at == text + 2, "no digits");
+    at++;
+    ok(!number_take(&at, end, 299, &n), "too large");
+    ok(!number_take(&at, end, 2, &n), "the first digit too");
+    ok(number_take(&at, end - 1, 299, &n) && n == 30, "nothing behind the end");
+}
+
 static void test_millionths_parse(void)
 {
     static const struct {
@@ -176,6 +188,7 @@ int main(void)
 {
     test_size_parse();
     test_number_parse();
+    test_number_take();
     test_millionths_parse();
     test_duration_parse();
     test_format();

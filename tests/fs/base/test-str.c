@@ -107,6 +107,33 @@ static void test_shown(void)
            "another process's text steers no terminal");
 }
 
+static void lines(const char *text, size_t n, char separator, const char *expected)
+{
+    struct str all = STR_INIT;
+    const char *line;
+    size_t length;
+    str_adds(&all, "");
+    while (text_line(&text, &n, separator, &line, &length)) {
+        str_adds(&all, "[");
+        str_add(&all, line, length);
+        str_adds(&all, "]");
+    }
+    is_str(all.data, expected, "lines %s", expected);
+    str_fini(&all);
+}
+
+static void test_lines(void)
+{
+    lines("", 0, '\n', "");
+    lines("\n", 1, '\n', "[]");
+    lines("a", 1, '\n', "[a]");
+    lines("a\n", 2, '\n', "[a]");
+    lines("a\nb", 3, '\n', "[a][b]");
+    lines("a\r\n\r\nb\r", 7, '\n', "[a][][b]");
+    lines("a\n\0b\0", 5, '\0', "[a\n][b]");
+    lines("a\r\0b", 4, '\0', "[a\r][b]");
+}
+
 int main(void)
 {
     test_failure();
@@ -115,5 +142,6 @@ int main(void)
     test_percent();
     test_printable();
     test_shown();
+    test_lines();
     return done_testing();
 }

@@ -5,6 +5,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
+#include "fs/catalog/samples.h"
 #include "fs/catalog/scanner.h"
 #include "tests/lib/tap.h"
 
@@ -108,6 +109,41 @@ static inline const char *source_path(const struct catalog *c, uint64_t ino)
     static unsigned turn;
     char *path = buffer[turn++ % 4];
     return catalog_path(c, ino, path, CATALOG_PATH_MAX) < 0 ? "?" : path;
+}
+
+/* --- sample lists --- */
+
+static inline void source_list_text(struct samples *s, struct str *text)
+{
+    int error = samples_text_read(s, 0, SIZE_MAX, text);
+    if (error)
+        bail_out("read a list: %s", strerror(-error));
+}
+
+static inline void source_list_is(struct samples *s, const char *expected, const char *what)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    source_list_text(s, &text);
+    is_str(text.data ? text.data : "", expected, "%s", what);
+    is_uint(samples_text_length(s), text.length, "and its length");
+}
+
+/* A saved list, of which `image` becomes the bytes. */
+static inline void source_list_damage(const struct catalog *c, const char *path, struct str *image)
+{
+    struct samples *loaded;
+    uint64_t version = 0;
+    unsigned taken = 0;
+    file_read(AT_FDCWD, path, 1 << 20, image);
+    for (size_t i = 0; i < image->length; i++) {
+        image->data[i] ^= 1;
+        file_write_atomic(AT_FDCWD, path, image->data, image->length, 0600);
+        image->data[i] ^= 1;
+        taken += samples_load(c, path, &loaded, &version) == 0;
+        file_write_atomic(AT_FDCWD, path, image->data, i, 0600);
+        taken += samples_load(c, path, &loaded, &version) == 0;
+    }
+    is_uint(taken, 0, "with any byte changed, or cut anywhere, it is refused");
 }
 
 #endif

@@ -38,19 +38,10 @@ static struct samples *list_of(const char *text)
     return s;
 }
 
-static void is_list(struct samples *s, const char *expected, const char *what)
-{
-    CLEANUP_STR struct str text = STR_INIT;
-    if (samples_text_read(s, 0, SIZE_MAX, &text))
-        bail_out("no memory");
-    is_str(text.data ? text.data : "", expected, "%s", what);
-    is_uint(samples_text_length(s), text.length, "and its length");
-}
-
 static void accepts(const char *text, const char *expected, const char *what)
 {
     struct samples *s = list_of(text);
-    is_list(s, expected, what);
+    source_list_is(s, expected, what);
     samples_put(s);
 }
 
@@ -142,7 +133,7 @@ static void test_select(void)
     struct samples *s = list_of("a/one.tar\t0\t1\t1\nlarge\t1\t1\na/two.tar\t2\t1\t3\n"), *some;
     CLEANUP_STR struct str why = STR_INIT;
     is_int(samples_select(s, "a", "t*", &some, &why), 0, "select");
-    is_list(some, "a/two.tar\t2\t1\t3\n", "records of the files that are asked for");
+    source_list_is(some, "a/two.tar\t2\t1\t3\n", "records of the files that are asked for");
     is_uint(samples_offset(some, 0), 2, "with their offset");
     samples_put(some);
     samples_put(s);
@@ -153,26 +144,16 @@ static void test_save(void)
     struct samples *s = list_of("a/one.tar\t0\t10\t7\tk\na/two.tar\t10\t20\t\tk\n"), *loaded;
     char path[256];
     uint64_t version = 0;
-    unsigned taken = 0;
     snprintf(path, sizeof path, "%s", test_path("list"));
     is_int(samples_save(s, 7, path), 0, "saved");
     is_int(samples_load(catalog, path, &loaded, &version), 0, "and loaded");
-    is_list(loaded, "a/one.tar\t0\t10\t7\na/two.tar\t10\t20\n", "is the same");
+    source_list_is(loaded, "a/one.tar\t0\t10\t7\na/two.tar\t10\t20\n", "is the same");
     is_mem(samples_digest(loaded), samples_digest(s), sizeof(struct digest), "with the same digest");
     is_uint(samples_traits(loaded)->second, 1, "and the same shared keys");
     samples_put(loaded);
     CLEANUP_STR struct str image = STR_INIT;
-    file_read(AT_FDCWD, path, 1 << 20, &image);
+    source_list_damage(catalog, path, &image);
     is_uint(image.length, SAMPLES_HEADER + 2 * 20, "20 bytes per record");
-    for (size_t i = 0; i < image.length; i++) {
-        image.data[i] ^= 1;
-        file_write_atomic(AT_FDCWD, path, image.data, image.length, 0600);
-        image.data[i] ^= 1;
-        taken += samples_load(catalog, path, &loaded, &version) == 0;
-        file_write_atomic(AT_FDCWD, path, image.data, i, 0600);
-        taken += samples_load(catalog, path, &loaded, &version) == 0;
-    }
-    is_uint(taken, 0, "with any byte changed, or cut anywhere, it is refused");
     image.data[8] = 1;
     file_write_atomic(AT_FDCWD, path, image.data, image.length, 0600);
     is_int(samples_load(catalog, path, &loaded, &version), -EPROTO, "and so is the format before this one");
@@ -190,17 +171,17 @@ static void test_table(void)
     samples_table_destroy(t);
     samples_table_create(catalog, test_path("lists"), &t);
     struct samples *s = samples_table_find(t, "r");
-    is_list(s, "a/one.tar\t0\t10\t7\n", "and by who opens the table again");
+    source_list_is(s, "a/one.tar\t0\t10\t7\n", "and by who opens the table again");
     samples_put(s);
     is_uint(samples_table_records(t, record), 1, "it is told to other nodes");
-    samples_table_bytes(t, samples_key(&record[0].digest), 0, bytes, sizeof bytes, &length);
+    samples_table_bytes(t, digest_head(&record[0].digest), 0, bytes, sizeof bytes, &length);
     CLEANUP_CLOSE int fd = memfd_create("list", MFD_CLOEXEC);
     file_write_all(fd, bytes, length);
     samples_table_destroy(t);
     samples_table_create(catalog, NULL, &t);
     is_int(samples_table_take(t, &record[0], fd), 0, "who take it");
     s = samples_table_find(t, "r");
-    is_list(s, "a/one.tar\t0\t10\t7\n", "as it is");
+    source_list_is(s, "a/one.tar\t0\t10\t7\n", "as it is");
     samples_put(s);
     samples_table_destroy(t);
 }

@@ -214,7 +214,7 @@ void fake_begin(void)
         .control = strdup(test_path("control")),
         .id = strdup("my id"),
     };
-    mkdir(test_path("source"), 0755);
+    dir_make(test_path("source/d"), 0755);
     fake_file(test_path("source/a"), 100);
     fake_file(test_path("source/b"), 150);
     fake_file(test_path("source/c"), 50);
@@ -280,6 +280,19 @@ void fake_check(const struct str *json, const char *path, const char *expected)
     CLEANUP_STR struct str text = STR_INIT;
     str_add(&text, value, n > 0 ? (size_t)n : 0);
     is_str(text.data, expected, "%s", path);
+}
+
+void fake_checks(const struct str *json, const char *expected)
+{
+    char text[1024], *rest = text, *path;
+    snprintf(text, sizeof text, "%s", expected);
+    for (char *quote = text; (quote = strchr(quote, '\''));)
+        *quote = '"';
+    while ((path = strsep(&rest, " "))) {
+        char *value = strchr(path, '=');
+        *value++ = 0;
+        fake_check(json, path, value);
+    }
 }
 
 void fake_status(struct control *control, struct str *json)

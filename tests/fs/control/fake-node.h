@@ -49,7 +49,7 @@ extern struct mount_config mount; /* the same */
 
 void fake_file(const char *path, size_t bytes);
 struct catalog *fake_scan(void); /* of what lies in the test's directory, in source */
-void fake_begin(void);           /* node 1 of a world, with a mount of three files, a, b and c */
+void fake_begin(void);           /* node 1 of a world, with a mount of three files, a, b and c, and a folder d */
 void fake_end(void);
 void fake_reset(void); /* all is well, and nothing has been asked */
 struct control *fake_create(bool filled);
@@ -58,6 +58,8 @@ struct control *fake_create(bool filled);
 
 /* A value of a JSON text, as it stands there. */
 void fake_check(const struct str *json, const char *path, const char *expected);
+/* Several: "PATH=VALUE PATH=VALUE", where values have no spaces, and ' stands for ". */
+void fake_checks(const struct str *json, const char *expected);
 void fake_status(struct control *control, struct str *json);
 /* The reply to a request, or the reason why it fails. */
 int fake_run(struct control *control, const char *request, struct str *reply);

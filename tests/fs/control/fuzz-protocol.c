@@ -45,7 +45,7 @@ static void parse(const char *bytes, size_t n)
     check_values(&request);
     rest = request.payload;
     left = request.payload_length;
-    while (request_record(&rest, &left, request_separator(&request.value[1]), &record, &length))
+    while (text_line(&rest, &left, request_separator(&request.value[1]), &record, &length))
         if (record < bytes || record + length > bytes + n)
             abort();
 }

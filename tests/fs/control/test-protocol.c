@@ -158,33 +158,6 @@ static void test_usage(void)
     is_str(text.data, "epoch=E [ranks=R] [rank=r]\n     [under=DIR]\n     [reply=text|u32|u64]", "in short lines");
 }
 
-static void records(const char *payload, size_t n, char separator, const char *expected)
-{
-    struct str all = STR_INIT;
-    const char *record;
-    size_t length;
-    str_adds(&all, "");
-    while (request_record(&payload, &n, separator, &record, &length)) {
-        str_adds(&all, "[");
-        str_add(&all, record, length);
-        str_adds(&all, "]");
-    }
-    is_str(all.data, expected, "records %s", expected);
-    str_fini(&all);
-}
-
-static void test_records(void)
-{
-    records("", 0, '\n', "");
-    records("\n", 1, '\n', "[]");
-    records("a", 1, '\n', "[a]");
-    records("a\n", 2, '\n', "[a]");
-    records("a\nb", 3, '\n', "[a][b]");
-    records("a\r\n\r\nb\r", 7, '\n', "[a][][b]");
-    records("a\n\0b\0", 5, '\0', "[a\n][b]");
-    records("a\r\0b", 4, '\0', "[a\r][b]");
-}
-
 int main(void)
 {
     test_refusals();
@@ -193,6 +166,5 @@ int main(void)
     test_accepted();
     test_pairs();
     test_usage();
-    test_records();
     return done_testing();
 }

@@ -18,9 +18,11 @@ static void hear(int node, uint32_t state, uint64_t bytes)
     peer[node].news.stage_files = 1;
 }
 
-static void look(struct control *control, struct str *reply)
+static void look(struct control *control, const char *expected)
 {
-    fake_run(control, "stage action=look\n", reply);
+    CLEANUP_STR struct str reply = STR_INIT;
+    fake_run(control, "stage action=look\n", &reply);
+    fake_checks(&reply, expected);
 }
 
 static void test_stage(struct control *control)
@@ -28,39 +30,27 @@ static void test_stage(struct control *control)
     CLEANUP_STR struct str reply = STR_INIT;
     fake_reset();
     is_int(fake_run(control, "stage action=look\n", &reply), 0, "look, before anything");
-    fake_check(&reply, "state", "\"idle\"");
-    fake_check(&reply, "nodes", "1");
+    fake_checks(&reply, "state='idle' nodes=1");
     uint64_t before = clock_realtime();
     is_int(fake_run(control, "stage\n", &reply), 0, "stage");
     is_uint(others.told, 1, "the others are told");
     ok(others.command == WORLD_STAGE && others.token >= before && others.token == fake.progress.round,
        "the same round as here");
-    fake_check(&reply, "state", "\"running\"");
-    fake_check(&reply, "nodes", "3");
-    fake_check(&reply, "waiting_for", "2");
+    fake_checks(&reply, "state='running' nodes=3 waiting_for=2");
 }
 
 /* Goes on from there: this node is done, the others are heard of. */
 static void test_stage_sums(struct control *control)
 {
-    CLEANUP_STR struct str reply = STR_INIT;
     fake.progress =
         (struct stage_progress){.state = STAGE_DONE, .bytes = 50, .bytes_total = 60, .files = 7, .round = others.token};
     peer[0].news.staging = peer[2].news.staging = STAGE_DONE; /* of an earlier one */
-    look(control, &reply);
-    fake_check(&reply, "state", "\"running\"");
+    look(control, "state='running'");
     hear(0, STAGE_RUNNING, 30);
     hear(2, STAGE_DONE, 100);
-    look(control, &reply);
-    fake_check(&reply, "state", "\"running\"");
-    fake_check(&reply, "waiting_for", "0");
-    fake_check(&reply, "bytes", "180");
-    fake_check(&reply, "bytes_total", "260");
-    fake_check(&reply, "kept", "130");
-    fake_check(&reply, "files", "9");
+    look(control, "state='running' waiting_for=0 bytes=180 bytes_total=260 kept=130 files=9");
     hear(0, STAGE_DONE, 100);
-    look(control, &reply);
-    fake_check(&reply, "state", "\"done\"");
+    look(control, "state='done'");
     is_uint(others.told, 1, "nobody was told again");
 }
 
@@ -68,22 +58,17 @@ static void test_stage_ends(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
     hear(2, STAGE_STOPPED, 5);
-    look(control, &reply);
-    fake_check(&reply, "state", "\"stopped\"");
+    look(control, "state='stopped'");
     hear(2, STAGE_IDLE, 0); /* restarted since */
-    look(control, &reply);
-    fake_check(&reply, "state", "\"stopped\"");
+    look(control, "state='stopped'");
     peer[2].state = PEER_LOST;
-    look(control, &reply);
-    fake_check(&reply, "state", "\"done\"");
-    fake_check(&reply, "nodes", "2");
+    look(control, "state='done' nodes=2");
     peer[0].news.stage_failed = 3;
-    look(control, &reply);
-    fake_check(&reply, "failed", "3");
+    fake_run(control, "stage action=look\n", &reply);
+    fake_checks(&reply, "failed=3");
     fake_check(&reply, "error", "\"see `dealfs status` on alpha\"");
     hear(0, 77, 0);
-    look(control, &reply);
-    fake_check(&reply, "state", "\"failed\"");
+    look(control, "state='failed'");
 }
 
 static void test_stage_round(struct control *control)
@@ -105,29 +90,20 @@ static void test_deal(struct control *control)
     hear(0, STAGE_DONE, 100);
     hear(2, STAGE_DONE, 100);
     world.settled = others.token - 1;
-    fake_run(control, "stage action=look\n", &reply);
-    fake_check(&reply, "state", "\"running\"");
-    fake_check(&reply, "waiting_for", "0");
+    look(control, "state='running' waiting_for=0");
     peer[0].state = PEER_SUSPECT;
-    fake_run(control, "stage action=look\n", &reply);
-    fake_check(&reply, "state", "\"done\"");
+    look(control, "state='done'");
     peer[0].state = PEER_GOOD;
     world.state = WORLD_DEGRADED;
-    fake_run(control, "stage action=look\n", &reply);
-    fake_check(&reply, "state", "\"done\"");
+    look(control, "state='done'");
     world.state = WORLD_JOINED;
     world.settled = others.token;
-    fake_run(control, "stage action=look\n", &reply);
-    fake_check(&reply, "state", "\"done\"");
+    look(control, "state='done'");
     world.turning = true;
-    fake_run(control, "stage action=look\n", &reply);
-    fake_check(&reply, "state", "\"running\"");
+    look(control, "state='running'");
     world.turning = false;
     peer[0].news.stage_round = others.token - 1; /* it has not turned yet: what it had before counts */
-    fake_run(control, "stage action=look\n", &reply);
-    fake_check(&reply, "state", "\"running\"");
-    fake_check(&reply, "waiting_for", "1");
-    fake_check(&reply, "bytes", "200");
+    look(control, "state='running' waiting_for=1 bytes=200");
 }
 
 static void test_told_again(struct control *control)
@@ -135,13 +111,13 @@ static void test_told_again(struct control *control)
     CLEANUP_STR struct str reply = STR_INIT;
     fake_reset();
     fake_run(control, "stage\n", &reply);
-    look(control, &reply);
+    fake_run(control, "stage action=look\n", &reply);
     is_uint(others.told, 1, "those that have not heard are given time");
     atomic_store(&control->stage_told, clock_now() - UINT64_C(4000000000));
-    look(control, &reply);
+    fake_run(control, "stage action=look\n", &reply);
     is_uint(others.told, 2, "and are then told again");
     ok(others.command == WORLD_STAGE && others.token == fake.progress.round, "of the same round");
-    look(control, &reply);
+    fake_run(control, "stage action=look\n", &reply);
     is_uint(others.told, 2, "but not all the time");
 }
 

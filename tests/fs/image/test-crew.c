@@ -156,7 +156,7 @@ static void test_scribbler(const char *self)
         bail_out("no pipe");
     setenv("TEST_CREW_LIES", "scribble", 1);
     crew_create(self, &crew);
-    is_int(crew_decode(crew, small.data, small.length, &eight, (struct crew_care){0}, pixels, NULL), IMAGE_FINE,
+    is_int(crew_decode(crew, &(struct crew_file){small.data, small.length, {0}}, &eight, pixels, NULL), IMAGE_FINE,
            "a process that writes where it may, after its answer");
     memcpy(before, pixels, sizeof before);
     for (int i = 0; i < TIMES; i++)
@@ -260,7 +260,7 @@ static void test_calls(const char *self)
         is_int(crew_shrink(crew, deadly.data, deadly.length, &wanted, &out, &reason), IMAGE_CRASHED,
                "a process that calls %s dies", calls[i]);
         is_str(reason.text, "the process that worked on it has died", "and says so");
-        is_int(crew_decode(crew, deadly.data, deadly.length, &whole, (struct crew_care){0}, pixels, NULL),
+        is_int(crew_decode(crew, &(struct crew_file){deadly.data, deadly.length, {0}}, &whole, pixels, NULL),
                IMAGE_CRASHED, "also one that decodes");
         is_int(crew_shrink(crew, large.data, large.length, &wanted, &out, NULL), IMAGE_FINE,
                "the next picture is made");
@@ -308,7 +308,7 @@ static bool decode_same(const struct str *file, uint32_t side)
     const struct crew_care nobody = {0};
     struct crew_decoding d = {.wish = {.channels = 3, .side = 2 * side}};
     struct image_info info;
-    if (crew_probe(crew, file->data, file->length, nobody, &info, NULL) != IMAGE_FINE)
+    if (crew_probe(crew, &(struct crew_file){file->data, file->length, nobody}, &info, NULL) != IMAGE_FINE)
         return false;
     d.decoded = d.shown = image_decoded(&info, &d.wish);
     bool smaller = side && image_fit(side, &d.shown.width, &d.shown.height);
@@ -322,7 +322,7 @@ static bool decode_same(const struct str *file, uint32_t side)
     there[size] = 'x';
     if (image_decode(file->data, file->length, &d.wish, &decoded, NULL) != IMAGE_FINE ||
         (smaller && !image_resize(&decoded, &shown)) ||
-        crew_decode(crew, file->data, file->length, &d, nobody, there, NULL) != IMAGE_FINE)
+        crew_decode(crew, &(struct crew_file){file->data, file->length, nobody}, &d, there, NULL) != IMAGE_FINE)
         return false;
     return memcmp(there, smaller ? resized : here, size) == 0 && there[size] == 'x';
 }
@@ -369,7 +369,8 @@ static void test_decoding(const char *self)
     ok(decode_same(&wide, 0), "in a slot that has grown");
     ok(decode_same(&wide, 100), "resized");
     ok(decode_same(&small, 20) && decode_same(&wide, 0), "in turn");
-    is_int(crew_probe(crew, "no picture", 10, (struct crew_care){0}, &info, &reason), IMAGE_NOT_JPEG, "what is none");
+    is_int(crew_probe(crew, &(struct crew_file){"no picture", 10, {0}}, &info, &reason), IMAGE_NOT_JPEG,
+           "what is none");
     int pid = find_worker();
     siginfo_t end;
     if (pid == 0 || kill(pid, SIGKILL) < 0 || waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT) < 0)
@@ -387,13 +388,13 @@ static void test_decoding(const char *self)
     crew_create(self, &crew);
     const struct crew_decoding one = {.shown = {.width = 1, .height = 1, .channels = 1}};
     uint8_t pixel;
-    is_int(crew_decode(crew, wide.data, wide.length, &one, (struct crew_care){0}, &pixel, &reason), IMAGE_CRASHED,
+    is_int(crew_decode(crew, &(struct crew_file){wide.data, wide.length, {0}}, &one, &pixel, &reason), IMAGE_CRASHED,
            "one that hangs");
     is_str(reason.text, "the process that worked on it hung", "is not waited for for ever");
     unsetenv("DEALFS_IMAGE_PATIENCE");
     crew_destroy(crew);
     crew_create(self, &crew);
-    is_int(crew_decode(crew, wide.data, wide.length, &one, (struct crew_care){give_up, &times}, &pixel, &reason),
+    is_int(crew_decode(crew, &(struct crew_file){wide.data, wide.length, {give_up, &times}}, &one, &pixel, &reason),
            IMAGE_CRASHED, "nor any longer than somebody wants it");
     is_str(reason.text, "its readers have ended", "in words");
     crew_heed(crew, (struct crew_care){give_up, &times});

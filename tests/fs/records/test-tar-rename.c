@@ -109,6 +109,31 @@ static void test_extensions(void)
     is_str(name_of(bytes + 4 * TAR_BLOCK), "short", "a header that another name goes before stays");
 }
 
+/* A pax header without room for longer names. One of them is short, in either order. */
+static void test_full_header(bool short_last)
+{
+    enum { SHORT = 23, PATH = TAR_BLOCK - SHORT };
+    struct made_record made = {.n = 0};
+    char words[TAR_BLOCK], bytes[BYTES], *path = words + (short_last ? 0 : SHORT), head[16];
+    memset(words, 'p', sizeof words);
+    memcpy(path, head, (size_t)snprintf(head, sizeof head, "%d path=", PATH));
+    memcpy(path + PATH - 3, ".x\n", 3);
+    memcpy(words + (short_last ? PATH : 0), "23 GNU.sparse.name=s.x\n", SHORT);
+    add_header(&made, "x", 'x', TAR_BLOCK);
+    add_data(&made, words, TAR_BLOCK);
+    add_header(&made, "short", '0', 1);
+    add_data(&made, "!", 1);
+    int error = rename_made(&made, 77, 0, made.n, bytes);
+    const struct tar_header *h = (const void *)bytes;
+    uint64_t size = 0;
+    ok(error == (short_last ? -ENAMETOOLONG : 0), "a full header, its short name %s", short_last ? "last" : "first");
+    ok(error ||
+           (tar_checksum_fits((const unsigned char *)bytes) && tar_number(h->size, 12, &size) && size <= TAR_BLOCK &&
+            strstr(bytes + TAR_BLOCK, "sparse.name=77-s.x\n") && strstr(bytes + TAR_BLOCK, "path=77-ppp")),
+       "both are renamed in it, or neither");
+    is_str(name_of(bytes + 2 * TAR_BLOCK), "short", "what follows stays");
+}
+
 static void test_refused(void)
 {
     struct made_record made = {.n = 0};
@@ -136,6 +161,8 @@ int main(void)
 {
     test_lengths();
     test_extensions();
+    test_full_header(true);
+    test_full_header(false);
     test_refused();
     return done_testing();
 }

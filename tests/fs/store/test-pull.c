@@ -58,7 +58,7 @@ static int ask_before(void *user, const struct value_run *run, stored_take take,
     case BUSY:
         return -EBUSY;
     default:
-        error = store_stored(before.store, &span, put_value, &t);
+        error = store_stored(before.store, &span, false, put_value, &t);
         return error ? error : t.error;
     }
 }

@@ -376,6 +376,16 @@ static void *play(void *argument)
 
 /* --- conversations --- */
 
+/* The next frame that is not MESSAGE_SHARED: these couriers leave all answers to the server. */
+static int receive_frame(int socket, uint32_t *kind, void **payload, size_t *n, int *fds)
+{
+    int error = message_receive(socket, kind, payload, n, fds);
+    if (error || *kind != MESSAGE_SHARED)
+        return error;
+    free(*payload);
+    return receive_frame(socket, kind, payload, n, fds);
+}
+
 /* A descriptor that came with it is `came`. */
 static void *ask_for(int socket, enum message_kind kind, const void *payload, size_t n, const int *fds,
                      enum message_kind expected, size_t *length, int *came)
@@ -385,7 +395,7 @@ static void *ask_for(int socket, enum message_kind kind, const void *payload, si
     int passed[MESSAGE_FDS];
     int error = message_send(socket, kind, payload, n, fds);
     if (!error)
-        error = message_receive(socket, &got, &answer, length, came ? passed : NULL);
+        error = receive_frame(socket, &got, &answer, length, came ? passed : NULL);
     if (error)
         bail_out("frame %d: %s", (int)kind, strerror(-error));
     if (got == MESSAGE_REFUSED)

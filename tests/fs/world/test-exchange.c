@@ -309,6 +309,26 @@ static void test_unsaved(void)
     fake_end(&f);
 }
 
+/* What cannot be saved is saved later, also while frames arrive all the time. */
+static void test_saved_later(void)
+{
+    struct fake f;
+    uint64_t room;
+    turning_begin(&f);
+    set_state(&f, false);
+    exchange(&f, 1);
+    wait_until(unsaved(&f, 1) == -ENOENT);
+    set_state(&f, true);
+    struct turn turn = an_exchange(2);
+    uint64_t end = clock_now() + 30 * SECOND;
+    while (unsaved(&f, 1) && clock_now() < end) {
+        fake_ready(&f, 1, &turn, &room);
+        clock_sleep(100 * MILLISECOND);
+    }
+    ok(unsaved(&f, 1) == 0 && is_saved(&f, 1), "what could not be saved is saved while its courier goes on asking");
+    fake_end(&f);
+}
+
 static void remove_layouts(struct fake *f, uint32_t node)
 {
     const char *state = f->node[node].state;
@@ -414,6 +434,7 @@ int main(void)
     test_not_all();
     test_two_jobs();
     test_unsaved();
+    test_saved_later();
     test_lacking();
     test_file();
     dataset_end(&turning_set);
