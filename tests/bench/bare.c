@@ -1,10 +1,13 @@
 /* The yardstick of `make bench`: a FUSE server that does nothing but copy from memory.
  *
- *   bare MOUNTPOINT FILES SIZE THREADS [DISK]
+ *   bare MOUNTPOINT FILES SIZE THREADS [DISK | own]
  *
  * serves FILES files of SIZE bytes, named f0000000 and so on in one directory, with the options of the data mount (no
  * OPEN, no RELEASE, infinite timeouts, read-only, many background requests). What dealfs takes longer than this is the
- * price of its shards, checksums and request slots. Every file has the same bytes. It ends when it is unmounted.
+ * price of its shards, checksums and request slots. It ends when it is unmounted.
+ *
+ * Every file has the same bytes, which stay in the processor's cache. With `own`, each has its own bytes in memory, as
+ * in a RAM tier: the difference is what the memory costs.
  *
  * With DISK, a file on a disk, each READ is one pread of DISK with O_DIRECT: the SSD tier without shards, checksums and
  * slots. The files are one after the other in DISK, each at a multiple of 4 KiB. */
@@ -12,6 +15,7 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +30,7 @@ static const double for_ever = 3e8;
 static unsigned long files;
 static size_t size;
 static char *content;
+static size_t stride; /* from the bytes of a file to those of the next one */
 static int disk = -1;
 static struct fuse_session *session;
 
@@ -100,7 +105,7 @@ static void bare_read(fuse_req_t req, fuse_ino_t ino, size_t n, off_t offset, st
 {
     (void)fi;
     size_t from = (size_t)offset < size ? (size_t)offset : size;
-    struct iovec iov = {content + from, n < size - from ? n : size - from};
+    struct iovec iov = {content + (ino - FIRST_FILE) * stride + from, n < size - from ? n : size - from};
     if (disk >= 0 && iov.iov_len)
         iov.iov_base = (void *)read_disk(ino, from, iov.iov_len);
     if (iov.iov_base)
@@ -145,17 +150,20 @@ static void *serve(void *unused)
 int main(int argc, char **argv)
 {
     if (argc < 5 || argc > 6) {
-        fprintf(stderr, "usage: bare MOUNTPOINT FILES SIZE THREADS [DISK]\n");
+        fprintf(stderr, "usage: bare MOUNTPOINT FILES SIZE THREADS [DISK | own]\n");
         return 2;
     }
     files = strtoul(argv[2], NULL, 10);
     size = strtoul(argv[3], NULL, 10);
     int threads = atoi(argv[4]);
-    content = malloc(size + 1);
+    bool own = argc > 5 && strcmp(argv[5], "own") == 0;
+    stride = own ? size : 0;
+    content = aligned_alloc(HUGE, (size + (files - 1) * stride) / HUGE * HUGE + HUGE);
     if (!content || threads < 1 || threads > 64)
         return 2;
-    memset(content, 'b', size);
-    if (argc > 5 && (disk = open(argv[5], O_RDONLY | O_DIRECT | O_CLOEXEC)) < 0) {
+    madvise(content, size + (files - 1) * stride, MADV_HUGEPAGE);
+    memset(content, 'b', size + (files - 1) * stride);
+    if (argc > 5 && !own && (disk = open(argv[5], O_RDONLY | O_DIRECT | O_CLOEXEC)) < 0) {
         perror(argv[5]);
         return 1;
     }

@@ -46,11 +46,12 @@ def cold(bench, originals, paths, accelerators):
 
 
 @contextlib.contextmanager
-def mounted(bench, source, options):
+def mounted(bench, source, options, staged=True):
     path = tempfile.mkdtemp(prefix='mount-', dir=bench.HERE)
     bench.sh(bench.DEALFS, 'mount', '-o', f'state={path}.state,{options}', source, path, stderr=subprocess.DEVNULL)
     try:
-        bench.sh(bench.DEALFS, 'stage', path, stderr=subprocess.DEVNULL)
+        if staged:
+            bench.sh(bench.DEALFS, 'stage', path, stderr=subprocess.DEVNULL)
         yield path
     finally:
         bench.sh(bench.DEALFS, 'umount', path)

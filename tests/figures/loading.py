@@ -5,7 +5,6 @@ import gc
 import io
 import os
 import random
-import subprocess
 import tarfile
 import time
 
@@ -57,7 +56,9 @@ def measure_threads(bench):
         os.makedirs(source)
         bench.sh(f'{bench.PROGRAMS}/maker', source, str(count), str(SIZE), '1000')
         slow = where != 'RAM tier'
-        with delayed(DELAY_MS) if slow else contextlib.nullcontext(), mounted(bench, source, slow) as path:
+        options = 'ram=0' if slow else 'ram=1G'  # without room in a tier each read is one of the source
+        with delayed(DELAY_MS) if slow else contextlib.nullcontext(), \
+                accelerators.mounted(bench, source, options, staged=not slow) as path:
             for epoch in range(bench.runs):
                 for how in 'in place', 'stream':
                     for workers in WORKERS:
@@ -68,23 +69,6 @@ def measure_threads(bench):
                                 lambda: rate(path, how, workers, threads, epoch)))
                         gc.collect()  # what is mapped of the mount, which else is busy
     return found
-
-
-@contextlib.contextmanager
-def mounted(bench, source, slow):
-    """Without room in a tier each read is one of the source."""
-    if not slow:
-        with accelerators.mounted(bench, source, 'ram=1G') as path:
-            yield path
-        return
-    path = f'{bench.HERE}/slow'
-    os.makedirs(path)
-    bench.sh(bench.DEALFS, 'mount', '-o', f'state={path}.state,ram=0', source, path, stderr=subprocess.DEVNULL)
-    try:
-        yield path
-    finally:
-        bench.sh(bench.DEALFS, 'umount', path)
-        os.rmdir(path)
 
 
 def panels_of_threads(plot, found):

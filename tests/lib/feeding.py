@@ -1,6 +1,9 @@
 """A loader of a plan's list, and a look at what the page cache has of it.
 
     feeding.py cached MNT LIST FROM TO          how many of these positions' files are in the page cache, whole
+
+        --seen FILE      or were when this was asked before with that file: the kernel may reclaim pages at any time
+
     feeding.py drop MNT LIST                    none is, any more
     feeding.py read MNT LIST FROM TO [OPTION…]  read them, in their order
 
@@ -49,6 +52,18 @@ def is_cached(path):
         return all(page & 1 for page in there)
     finally:
         os.close(fd)
+
+
+def seen_cached(paths, memory):
+    seen = set()
+    if memory and os.path.exists(memory):
+        with open(memory) as f:
+            seen.update(map(int, f.read().split()))
+    seen.update(i for i, path in enumerate(paths) if is_cached(path))
+    if memory:
+        with open(memory, 'w') as f:
+            print(*seen, file=f)
+    return seen
 
 
 def read_file(path, piece):
@@ -104,6 +119,7 @@ def main():
     parser.add_argument('plan')
     parser.add_argument('first', type=int, nargs='?', default=0)
     parser.add_argument('end', type=int, nargs='?')
+    parser.add_argument('--seen')
     parser.add_argument('--source')
     parser.add_argument('--reverse', action='store_true')
     parser.add_argument('--random', type=int)
@@ -114,7 +130,7 @@ def main():
     options = parser.parse_args()
     paths = paths_of(options.mount, options.plan)[options.first:options.end]
     if options.command == 'cached':
-        print(sum(map(is_cached, paths)))
+        print(len(seen_cached(paths, options.seen)))
         return 0
     if options.command == 'drop':
         for path in paths:

@@ -1,9 +1,8 @@
 #!/bin/bash
 # The mount against its source, as random calls from several processes see both: see check.py.
 # MODEL_SEEDS="1 2 3" asks for other trees than the usual one, MODEL_OPERATIONS for more calls.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap"
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require /usr/bin/python3
 
 seeds=${MODEL_SEEDS:-1}
@@ -18,17 +17,10 @@ tree() { # seed, directory, options…
     /usr/bin/python3 "$top_srcdir/tests/model/tree.py" "$2" "$1" "${@:3}" || bail_out "the tree of seed $1 was not made"
 }
 
-server_of() { dealfs status --json "$1" | sed -n 's/.*"server": *\([0-9]*\).*/\1/p'; }
-
 # Kills the server of a mount, each time that it has answered some more, until the file `stop` is there.
 kill_again_and_again() {
-    local server
-    until [ -e "$tmp/stop" ]; do
-        server=$(server_of "$1") && [ -n "$server" ] && kill -9 "$server" && echo killed >>"$tmp/kills"
-        wait_for 10 other_server "$1" "$server"
-    done
+    until [ -e "$tmp/stop" ]; do ! restart "$1" server || echo killed >>"$tmp/kills"; done
 }
-other_server() { local now; now=$(server_of "$1") && [ -n "$now" ] && [ "$now" != "$2" ]; }
 
 for seed in $seeds; do
     source=$tmp/source-$seed mount=$tmp/mount-$seed
