@@ -50,7 +50,8 @@ void hold_put(struct hold *hold)
 
 void home_init(struct home *h, const char *state, uint32_t nodes, const uint8_t world[16])
 {
-    *h = (struct home){.path = state, .socket = -1, .server = {0, -1, -1}};
+    *h = (struct home){
+        .path = state, .socket = -1, .server = {0, -1, -1}, .gone_after = clock_bound("DEALFS_SERVER_GONE", GONE_S)};
     for (int i = 0; i < LAYOUTS_HELD; i++)
         h->bytes[i].fd = -1;
     STAILQ_INIT(&h->late);
@@ -342,7 +343,7 @@ void home_tick(struct home *h, uint64_t now)
 {
     bool between = h->state != HOME_LIVE && h->state != HOME_ENDED;
     skip_pause(h, now);
-    if (between && now > h->lost_at + GONE_S * SECOND)
+    if (between && now > h->lost_at + h->gone_after)
         home_end(h, "no other server has started");
     if (now < home_next(h))
         return;

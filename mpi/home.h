@@ -57,6 +57,7 @@ struct home {
     struct process server;            /* the process at the other end */
     STAILQ_HEAD(, late_message) late; /* messages for which the ring had no room */
     uint64_t lost_at, next_at, ticked_at;
+    uint64_t gone_after; /* no other server has started */
     /* LIVE: its answer in a turn, until it is taken; number 0: none */
     struct message_ready ready;
     struct message_computed computed;

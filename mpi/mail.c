@@ -19,8 +19,7 @@ int mail_init(struct mail *m, uint32_t me, uint32_t nodes, struct posts *post, s
     *m = (struct mail){.me = me, .nodes = nodes, .post = post, .doorbell = doorbell};
     m->peer = calloc(nodes, sizeof *m->peer);
     m->bell = calloc(nodes, sizeof *m->bell);
-    const char *text = getenv("DEALFS_PING_LOST"); /* seconds; for tests */
-    m->ping_lost = (text ? strtoul(text, NULL, 10) : PING_LOST_S) * SECOND;
+    m->ping_lost = clock_bound("DEALFS_PING_LOST", PING_LOST_S);
     return m->peer && m->bell ? 0 : -ENOMEM;
 }
 

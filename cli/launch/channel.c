@@ -3,18 +3,16 @@
 #include "cli/launch/channel.h"
 
 #include "fs/base/clock.h"
-#include "fs/base/size.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { HEADER = 5, PIECE = 65536, OUTLET_FULL = 1 << 20, MESSAGE_MOST = 1 << 24 };
 /* seconds; how often each end sends SAY_ALIVE in that time */
-enum { PATIENCE = 30, PATIENCE_MOST = 3600, SPEAKS = 6 };
+enum { PATIENCE_S = 30, SPEAKS = 6 };
 static const char greeting[] = "\ndealfs-launch-agent " DEALFS_VERSION "\n";
 
 /* --- bytes to be sent --- */
@@ -49,11 +47,8 @@ int outlet_push(struct channel_out *o)
 
 void channel_init(struct channel *c, int in, int out)
 {
-    const char *text = getenv("DEALFS_LAUNCH_PATIENCE"); /* for tests */
-    uint64_t now = clock_now(), patience = PATIENCE;
-    if (text)
-        number_parse(text, 1, PATIENCE_MOST, &patience);
-    *c = (struct channel){.in = in, .out.fd = out, .ticked = now, .spoke = now, .patience = (unsigned)patience};
+    uint64_t now = clock_now(), patience = clock_bound("DEALFS_LAUNCH_PATIENCE", PATIENCE_S);
+    *c = (struct channel){.in = in, .out.fd = out, .ticked = now, .spoke = now, .patience = patience};
 }
 
 void channel_fini(struct channel *c)
@@ -99,9 +94,9 @@ bool channel_tick(struct channel *c, bool listens)
     uint64_t now = clock_now(), passed = now - c->ticked;
     c->ticked = now;
     c->silence = listens ? c->silence + (passed < SECOND ? passed : SECOND) : 0;
-    if (now - c->spoke >= c->patience * SECOND / SPEAKS)
+    if (now - c->spoke >= c->patience / SPEAKS)
         channel_say(c, SAY_ALIVE, "", 0);
-    return c->silence < c->patience * SECOND;
+    return c->silence < c->patience;
 }
 
 int channel_read(struct channel *c)

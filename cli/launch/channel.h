@@ -47,7 +47,7 @@ struct channel {
     bool greeted;     /* its greeting was read */
     uint64_t silence; /* nanoseconds since the last message; at most a second per tick */
     uint64_t ticked, spoke;
-    unsigned patience; /* seconds of silence after which the other end counts as lost */
+    uint64_t patience; /* nanoseconds of silence after which the other end counts as lost */
 };
 
 enum { CHANNEL_TICK_MS = 500 };

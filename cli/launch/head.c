@@ -363,7 +363,7 @@ static bool step_node(struct head *h, struct launch_node *node, bool listens)
 {
     bool heard = channel_tick(&node->channel, listens) || h->nodes->way == WAY_ALONE;
     char silent[64];
-    snprintf(silent, sizeof silent, "no message came for %u s", node->channel.patience);
+    snprintf(silent, sizeof silent, "no message came for %u s", (unsigned)(node->channel.patience / SECOND));
     if (node->channel.ended)
         lose_node(h, node, node->channel.greeted ? "the agent has ended" : "no agent could be started");
     else if (!heard)

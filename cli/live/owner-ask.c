@@ -7,10 +7,8 @@
 
 #include "cli/live/client.h"
 #include "fs/base/clock.h"
-#include "fs/base/size.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ASK_LEAST_MS = 2, ASK_MOST_MS = 64, PATIENCE_S = 30 };
@@ -37,14 +35,6 @@ static int ask_first(const struct owner_question *q, struct str *reply, struct i
     return answer->state == INDEX_HERE ? -EREMOTE : 0;
 }
 
-/* Shorter in tests. */
-static uint64_t patience(void)
-{
-    const char *text = getenv("DEALFS_INDEX_PATIENCE");
-    uint64_t seconds;
-    return text && number_parse(text, 1, PATIENCE_S, &seconds) == 0 ? seconds * SECOND : PATIENCE_S * SECOND;
-}
-
 static int await_answer(const struct owner_question *q, struct str *reply, struct index_answer *answer)
 {
     uint64_t pause = ASK_LEAST_MS, worked = 0, since = clock_now();
@@ -54,7 +44,7 @@ static int await_answer(const struct owner_question *q, struct str *reply, struc
             return -EINTR;
         if (answer->worked != worked)
             since = clock_now();
-        else if (clock_now() > since + patience())
+        else if (clock_now() > since + clock_bound("DEALFS_INDEX_PATIENCE", PATIENCE_S))
             return -EREMOTE;
         worked = answer->worked;
         clock_sleep(pause * MILLISECOND);

@@ -53,8 +53,7 @@ int crew_create(const char *program, struct crew **crew)
         free(c);
         return -ENOMEM;
     }
-    const char *patience = getenv("DEALFS_IMAGE_PATIENCE");
-    c->patience = (patience && atoi(patience) > 0 ? (uint64_t)atoi(patience) : PATIENCE) * SECOND;
+    c->patience = clock_bound("DEALFS_IMAGE_PATIENCE", PATIENCE);
     pthread_mutex_init(&c->lock, NULL);
     *crew = c;
     return 0;

@@ -5,8 +5,6 @@
 #include "fs/base/log.h"
 #include "fs/wire/handover.h"
 
-#include <stdlib.h>
-
 enum {
     MINUTE_S = 60,
     PAUSE_FROM = 3, /* deaths */
@@ -20,8 +18,7 @@ enum {
 
 uint64_t backoff_minute(void)
 {
-    const char *text = getenv("DEALFS_MINUTE");
-    return SECOND * (text && atoi(text) >= 0 ? (unsigned)atoi(text) : MINUTE_S);
+    return clock_bound("DEALFS_MINUTE", MINUTE_S);
 }
 
 static uint64_t pause_after(unsigned deaths, uint64_t minute)

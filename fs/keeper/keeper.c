@@ -414,10 +414,9 @@ static void keeper_prepare(struct keeper *k)
         k->coming = COMING_DONE;
     else if (!handover_has(FD_READY)) /* the command has lost the keeper that it waits for */
         keeper_leave(k, "the keeper has died before the mount was up");
-    const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
-    int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;
-    k->watchdog.patience = 1000 * (unsigned)patience;
-    k->young = (unsigned)patience * SECOND / YOUNG_PART;
+    uint64_t patience = clock_bound("DEALFS_PATIENCE", SERVER_PATIENCE_S);
+    k->watchdog.patience = (unsigned)(patience / MILLISECOND);
+    k->young = patience / YOUNG_PART;
     error = servers_init(&k->servers, &k->config, k->handover, k->oom, k->young);
     if (error)
         keeper_fail("find dealfs-server beside dealfs-keeper", error);
@@ -425,7 +424,7 @@ static void keeper_prepare(struct keeper *k)
         keeper_fail("change to /", -errno);
     oom_protect(k->oom);
     k->lived_at = clock_now();
-    stranded_init(&k->stranded, k->handover, (unsigned)patience * SECOND);
+    stranded_init(&k->stranded, k->handover, patience);
     atomic_store(&k->handover->keeper, (uint32_t)getpid());
     feeding_init(&k->feeding, &k->config, k->handover, k->oom);
 }

@@ -114,8 +114,7 @@ int lobby_open(struct lobby *l)
 
 int lobby_prepare(int connection)
 {
-    const char *text = getenv("DEALFS_MOUNTER_PATIENCE"); /* seconds; for tests */
-    const struct timeval silence = {.tv_sec = text && atoi(text) > 0 ? atoi(text) : SILENCE_S};
+    const struct timeval silence = {.tv_sec = (time_t)(clock_bound("DEALFS_MOUNTER_PATIENCE", SILENCE_S) / SECOND)};
     const int on = 1;
     return setsockopt(connection, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
                    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence) < 0

@@ -127,11 +127,10 @@ static void wait_for_loads(struct stage *s, int most)
         pthread_cond_wait(&s->moved, &s->lock);
 }
 
-/* False: none ended for a while. In tests, DEALFS_STAGE_PATIENCE sets the number of seconds. */
+/* False: none ended for a while. */
 static bool wait_for_last_loads(struct stage *s)
 {
-    const char *seconds = getenv("DEALFS_STAGE_PATIENCE");
-    uint64_t patience = (seconds ? strtoul(seconds, NULL, 10) : PATIENCE_S) * SECOND;
+    uint64_t patience = clock_bound("DEALFS_STAGE_PATIENCE", PATIENCE_S);
     uint64_t deadline = clock_now() + patience;
     for (int before = s->loads; s->loads > 0 && !s->stop; before = s->loads) {
         bool woken = cond_wait_until(&s->moved, &s->lock, deadline);

@@ -8,9 +8,9 @@ enum {
     WINDOW = STORED_MOST, /* extents per question */
     /* parts per question: the node that is asked looks at each, while others wait for its answers */
     WINDOW_PARTS = 64 << 10,
-    SELDOM_MS = 30000,   /* pause after questions that found nothing new */
-    REST_PART = 8,       /* after a round of questions, rest for N times its duration */
-    HOPELESS_MS = 10000, /* without room and without progress at any node */
+    SELDOM_MS = 30000, /* pause after questions that found nothing new */
+    REST_PART = 8,     /* after a round of questions, rest for N times its duration */
+    HOPELESS_S = 10,   /* without room and without progress at any node */
 };
 
 /* Have all nodes that can be asked turned? With `moved`: are their moves also done? */
@@ -145,7 +145,8 @@ bool find_room(struct course *c)
         if (now != others)
             since = clock_now();
         others = now;
-        if (!c->foreigners || last || clock_now() - since > HOPELESS_MS * MILLISECOND || !pause_course(c, wait))
+        if (!c->foreigners || last || clock_now() - since > clock_bound("DEALFS_MOVE_HOPELESS", HOPELESS_S) ||
+            !pause_course(c, wait))
             return false;
         wait = 2 * wait < LATER_MS ? 2 * wait : LATER_MS;
     }
