@@ -1,19 +1,18 @@
-# The tests. Each is run by tests/lib/run-test and speaks TAP.
+# The tests. tests/run runs them; each speaks TAP. tests/table lists them with their groups and times.
 
-TEST_EXTENSIONS = .t
-TEST_SUITE_LOG = tests/test-suite.log
-LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
-T_LOG_DRIVER = $(LOG_DRIVER)
-LOG_COMPILER = $(top_srcdir)/tests/lib/run-test
-T_LOG_COMPILER = $(LOG_COMPILER)
-AM_TESTS_ENVIRONMENT = \
-	top_srcdir='$(abs_top_srcdir)'; top_builddir='$(abs_top_builddir)'; PYTHON='$(PYTHON)'; \
-	FUZZ_CC='$(FUZZ_CC)'; FUZZ_TARGETS='$(FUZZ_TARGETS)'; \
-	export top_srcdir top_builddir PYTHON FUZZ_CC FUZZ_TARGETS;
+RUN_TESTS = $(PYTHON) $(srcdir)/tests/run
+
+.PHONY: test-programs
+test-programs: all $(check_LIBRARIES) $(check_PROGRAMS)
+
+# CHECK_ARGUMENTS are those of tests/run.
+check-local:
+	$(RUN_TESTS) $(CHECK_ARGUMENTS)
 
 # What programs share; the linker takes what a program needs.
 check_LIBRARIES += tests/lib/libtests.a
 tests_lib_libtests_a_SOURCES = \
+	tests/fs/base/moved-clock.h \
 	tests/fs/catalog/scanning.c \
 	tests/fs/catalog/scanning.h \
 	tests/fs/image/photo.c \
@@ -55,6 +54,7 @@ UNIT_TESTS = \
 	tests/cli/mount/test-checks \
 	tests/cli/mount/test-folder \
 	tests/cli/mount/test-mount-options \
+	tests/fs/base/test-clock \
 	tests/fs/base/test-file \
 	tests/fs/base/test-hash \
 	tests/fs/base/test-json \
@@ -269,127 +269,7 @@ tests_sim_run_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,
 	-Wl,--wrap=batches_cut -Wl,--wrap=halt_at -Wl,--wrap=samples_table_wants \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 
-# Those of sh-world, the longest first.
-WORLD_TESTS = \
-	tests/cases/25-network.t \
-	tests/cases/40-loss.t \
-	tests/cases/36-partial.t \
-	tests/cases/72-resize-world.t \
-	tests/cases/28-many.t \
-	tests/cases/29-redeal.t \
-	tests/cases/33-train.t \
-	tests/cases/24-refused.t \
-	tests/cases/41-peers.t \
-	tests/cases/21-uneven.t \
-	tests/cases/30-turn.t \
-	tests/cases/32-examples.t \
-	tests/cases/32-records.t \
-	tests/cases/17-stage-choice.t \
-	tests/cases/20-world.t \
-	tests/cases/23-rejoin.t \
-	tests/cases/27-show.t \
-	tests/cases/31-lists-world.t \
-	tests/cases/31-plan-world.t \
-	tests/cases/33-streams-world.t \
-	tests/cases/34-calibrate.t \
-	tests/cases/35-move.t \
-	tests/cases/38-exchange.t \
-	tests/cases/39-cost-loss.t \
-	tests/cases/39-cost.t \
-	tests/cases/42-versions.t \
-	tests/cases/43-owner.t \
-	tests/cases/50-rewritten-world.t \
-	tests/cases/64-readme.t \
-	tests/cases/66-alerts.t \
-	tests/cases/67-examples.t \
-	tests/cases/73-join-users.t \
-	tests/cases/75-resize-room.t \
-	tests/cases/76-resize-damage.t \
-	tests/cases/78-index-world.t \
-	tests/cases/82-feed-world.t \
-	tests/cases/83-feed-nodes.t
-
-SCRIPT_TESTS = \
-	tests/cases/19-launch-stuck.t \
-	tests/cases/26-slurm.t \
-	tests/cases/13-care.t \
-	tests/fs/server/10-crash.t \
-	tests/fuzz.t \
-	tests/mpi/10-courier.t \
-	tests/model/model.t \
-	tests/sim/worlds.t \
-	tests/cases/01-mount.t \
-	tests/cases/30-plan.t \
-	tests/cases/33-streams-blocked.t \
-	tests/cases/33-streams-end.t \
-	tests/cases/33-streams.t \
-	tests/cases/34-stream-coverage.t \
-	tests/cases/54-hostile.t \
-	tests/cases/50-rewritten.t \
-	tests/cases/51-handles.t \
-	tests/cases/02-tools.t \
-	tests/cases/03-umount.t \
-	tests/cases/04-users.t \
-	tests/cases/05-control.t \
-	tests/cases/06-changed.t \
-	tests/cases/07-tiers.t \
-	tests/cases/08-run.t \
-	tests/cases/09-python.t \
-	tests/cases/10-install.t \
-	tests/cases/11-names.t \
-	tests/cases/12-blocked.t \
-	tests/cases/14-parked.t \
-	tests/cases/15-odd.t \
-	tests/cases/16-manual.t \
-	tests/cases/17-stage.t \
-	tests/cases/18-deb.t \
-	tests/cases/19-launch-hosts.t \
-	tests/cases/19-launch-ssh.t \
-	tests/cases/19-launch.t \
-	tests/cases/64-readme-user.t \
-	tests/cases/65-troubleshooting.t \
-	tests/cases/67-containers.t \
-	tests/cases/68-kubernetes.t \
-	tests/cases/69-mounter.t \
-	tests/cases/44-upgrade.t \
-	tests/cases/52-hostile.t \
-	tests/cases/53-vanished.t \
-	tests/cases/55-oom.t \
-	tests/cases/56-killed.t \
-	tests/cases/57-health.t \
-	tests/cases/58-ahead.t \
-	tests/cases/59-ssd-hangs.t \
-	tests/cases/60-disk.t \
-	tests/cases/61-source.t \
-	tests/cases/62-warm.t \
-	tests/cases/78-index-damaged.t \
-	tests/cases/78-index.t \
-	tests/cases/79-loaders.t \
-	tests/cases/80-feed.t \
-	tests/cases/83-feed-mounts.t \
-	tests/cases/84-feed-memory.t \
-	tests/cases/63-clean.t \
-	tests/cases/70-resize.t \
-	tests/cases/71-decoded.t \
-	tests/cases/73-package.t \
-	tests/cases/74-epochs.t \
-	tests/cases/75-top.t \
-	tests/cases/76-sampler.t \
-	tests/cases/77-loops.t \
-	tests/cases/81-feed-first.t \
-	tests/bench/10-throttle.t \
-	tests/figures/10-figures.t \
-	tests/cli/lab/20-simulate.t \
-	tests/cli/mount/10-start.t \
-	tests/cli/mount/11-held.t \
-	tests/etc/python/10-units.t \
-	tests/fs/catalog/10-imagefolder.t \
-	tests/fs/control/10-control.t \
-	tests/fs/image/10-pillow.t \
-	tests/fs/plan/10-model.t \
-	tests/fs/plan/11-torch.t \
-	tests/fs/world/10-layout.t \
-	tests/tree.t
+SCRIPT_TESTS = $(shell awk '$$1 ~ /^tests.*[.]t$$/ { print $$1 }' $(srcdir)/tests/table)
 
 # What script tests and benchmarks run.
 TEST_TOOLS = \
@@ -474,17 +354,7 @@ tests_minor_dealfs_server_CPPFLAGS = $(MINOR_CPPFLAGS)
 tests_minor_dealfs_server_LDADD = $(dealfs_server_OBJECTS) $(dealfs_server_LDADD)
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
-# The long ones begin first.
-TESTS = $(WORLD_TESTS) $(SCRIPT_TESTS) $(UNIT_TESTS)
-
-# At most three worlds run at once, each of as many processes as many machines have: a test begins when the third one
-# before it has ended, so that none of make's jobs waits.
-WORLD_LOGS = $(filter $(WORLD_TESTS:.t=.log),$(TEST_LOGS))
-$(foreach log,$(WORLD_LOGS),$(eval $(log): | $(world_3)) \
-	$(eval world_3 := $(world_2)) $(eval world_2 := $(world_1)) $(eval world_1 := $(log)))
-
 EXTRA_DIST += \
-	$(WORLD_TESTS) \
 	$(SCRIPT_TESTS) \
 	tests/bench/ahead.py \
 	tests/bench/containers.py \
@@ -546,6 +416,15 @@ EXTRA_DIST += \
 	tests/lib/tsan.supp \
 	tests/model/check.py \
 	tests/model/tree.py \
+	tests/mutants/draw.py \
+	tests/mutants/drawn \
+	tests/mutants/left-out \
+	tests/mutants/mutant.py \
+	tests/mutants/reversals \
+	tests/mutants/run \
+	tests/README.md \
+	tests/run \
+	tests/table \
 	tests/tidy
 
 # Benchmarks ---------------------------------------------------------------------------------------------------------
@@ -573,21 +452,21 @@ sim: tests/sim/run
 
 # The children of test-sched end with threads that sleep and what these hold: that is no leak.
 .PHONY: check-valgrind
-check-valgrind:
+check-valgrind: test-programs
 	@test -n "$(VALGRIND)" || { echo "valgrind is not installed"; exit 1; }
-	TEST_WRAPPER='$(VALGRIND) --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite' \
-	    $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(filter-out tests/sim/test-sched,$(UNIT_TESTS))'
+	TEST_WRAPPER='$(VALGRIND) --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite' TEST_FACTOR=50 \
+	    $(RUN_TESTS) $(patsubst %,--only %,$(filter-out tests/sim/test-sched,$(UNIT_TESTS)))
 
 # Damage -------------------------------------------------------------------------------------------------------------
 
-# Every byte of a small shard flipped, and 2,000 pairs, where `make check` tries some; minutes.
+# Every byte of a small shard flipped, and 2,000 pairs, where `check-all` tries some; minutes.
 .PHONY: check-damage
-check-damage:
-	SWEEP=all $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/fs/store/test-shard-poison
+check-damage: test-programs
+	SWEEP=all TEST_FACTOR=50 $(RUN_TESTS) --only tests/fs/store/test-shard-poison
 
 # Another kernel -----------------------------------------------------------------------------------------------------
 
-# Kills on Debian's stock kernel, in qemu; not part of `make check`.
+# Kills on Debian's stock kernel, in qemu; not part of `check-all`.
 .PHONY: check-kernel
 check-kernel: all $(TEST_TOOLS)
 	$(srcdir)/tests/kernel/check-kernel '$(abs_top_builddir)' '$(abs_top_srcdir)'
@@ -596,47 +475,33 @@ check-kernel: all $(TEST_TOOLS)
 
 # tests/cases/77-loops.t with many more runs; minutes.
 .PHONY: check-loops
-check-loops: all $(TEST_TOOLS)
-	LOOPS=$${LOOPS:-200} TEST_TIMEOUT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/cases/77-loops.t
+check-loops: test-programs
+	LOOPS=$${LOOPS:-200} TEST_FACTOR=50 $(RUN_TESTS) --only tests/cases/77-loops.t
 
 # Sanitizers ---------------------------------------------------------------------------------------------------------
 
-# The product is built again in build-asan/ and build-tsan/, and these tests run there. gcc takes three times as long with
-# -O2 for AddressSanitizer. ThreadSanitizer runs the programs that can start threads.
-ASAN_TESTS = \
-	tests/fs/server/10-crash.t \
-	tests/mpi/10-courier.t \
-	tests/model/model.t \
-	tests/fs/control/10-control.t \
-	tests/cases/01-mount.t \
-	$(UNIT_TESTS)
-TSAN_TESTS = tests/fs/control/10-control.t tests/cases/01-mount.t
+# The product is built again in build-asan/ and build-tsan/, for the tests asan:NAME and tsan:NAME of the table. gcc takes
+# three times as long with -O2 for AddressSanitizer. ThreadSanitizer runs the programs that can start threads.
 SANITIZED = $(UNIT_TESTS) tests/fs/server/bring-up tests/lib/value tests/mpi/fake-server
 
 SUB_BUILD = SOURCES='$(DISTFILES)' $(srcdir)/tests/lib/sub-build '$(abs_top_srcdir)'
 SUB_MAKE = $(MAKE) $(AM_MAKEFLAGS) check_PROGRAMS='$(SANITIZED)'
 
-.PHONY: check-sanitizers check-asan check-tsan built-asan built-tsan
-check-sanitizers: check-asan check-tsan
+.PHONY: check-sanitizers built-asan built-tsan
+check-sanitizers: test-programs
+	$(RUN_TESTS) --only asan: --only tsan:
 
-# In the pauses of `make check`, where both are made at once.
 built-asan:
 	@$(SUB_BUILD) build-asan --enable-sanitizer=address CC='$(CC)' CFLAGS='-O1 -g1'
-	+@nice -n 5 $(SUB_MAKE) -C build-asan check TESTS=
+	+@nice -n 5 $(SUB_MAKE) -C build-asan test-programs
 
 built-tsan:
 	@$(SUB_BUILD) build-tsan --enable-sanitizer=thread CC='$(CC)' CFLAGS='-O2 -g1'
-	+@nice -n 5 $(SUB_MAKE) -C build-tsan check TESTS=
-
-check-asan: built-asan
-	+@TEST_SANITIZER=1 ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 KILLS=30 \
-	    $(SUB_MAKE) -C build-asan check TESTS='$(ASAN_TESTS)'
-
-check-tsan: built-tsan
-	+@threaded=$$(cd build-tsan && for test in $(UNIT_TESTS); do \
-	    nm -u $$test | grep -q ' pthread_create' && echo $$test; done); \
-	TEST_SANITIZER=1 TSAN_OPTIONS=second_deadlock_stack=1:suppressions=$(abs_top_srcdir)/tests/lib/tsan.supp \
-	    $(SUB_MAKE) -C build-tsan check TESTS="$(TSAN_TESTS) $$threaded"
+	+@nice -n 5 $(SUB_MAKE) -C build-tsan test-programs
+	@for test in $(UNIT_TESTS); do \
+	    ! nm -u build-tsan/$$test | grep -q ' pthread_create' || grep -q "^tsan:$$test " $(srcdir)/tests/table || \
+	        { echo "error: $$test starts threads, and tests/table has no tsan:$$test"; exit 1; }; \
+	done
 
 # Fuzz targets -------------------------------------------------------------------------------------------------------
 
@@ -705,4 +570,4 @@ fuzz: fuzzers
 endif
 
 clean-local:
-	-rm -rf build-asan build-kernel build-tsan build-fuzz
+	-rm -rf build-asan build-kernel build-tsan build-fuzz build-aux/tests

@@ -24,7 +24,7 @@ END
 chmod +x "$tmp/fresh/bin/make"
 PATH=$tmp/fresh/bin:$PATH timeout 60 "$tmp/fresh/bootstrap" build >"$tmp/build.log" 2>&1 &
 building=$!
-ok 'bootstrap tells how far the build is' wait_for 40 grep -q 's, 1 files compiled' "$tmp/build.log"
+ok 'bootstrap tells how far the build is' wait_for grep -q 's, 1 files compiled' "$tmp/build.log"
 touch "$tmp/go"
 wait "$building"
 is 'and ends with it' $? 0
@@ -51,7 +51,7 @@ mapfile -t headers < <(files -path 'tests/*' -name '*.h')
 ok 'every header of the tests is' listed "${headers[@]}"
 mapfile -t programs < <(files -path 'tests/*' -name '*.c' ! -path 'tests/lib/*')
 ok 'every program of the tests is' names_listed "${programs[@]}"
-mapfile -t scripts < <(files -path 'tests/*' \( -name '*.t' -o -name '*.py' \))
+mapfile -t scripts < <(files -path 'tests/*' -name '*.py')
 ok 'every script of the tests is' listed "${scripts[@]}"
 mapfile -t manuals < <(files -name '*.[1-8]')
 ok 'every manual page is' listed "${manuals[@]}"
@@ -62,13 +62,20 @@ executable() {
         [ -x "$file" ] || { echo "$file: not executable"; return 1; }
     done
 }
+in_table() { # as there are names in the table that match
+    diff <(grep -oE "^$1" tests/table | sort) <(printf '%s\n' "${@:2}" | sort)
+}
+mapfile -t scripts < <(files -name '*.t')
+ok 'every script test is in tests/table' in_table 'tests/[^ :]*[.]t' "${scripts[@]}"
+mapfile -t programs < <(files -path 'tests/*' \( -name 'test-*.c' -o -name 'stress-*.c' \) | sed 's/[.]c$//')
+ok 'every program is' in_table 'tests/[^ :]*/(test|stress)-[^ ]*' "${programs[@]}"
 of_worlds() {
     diff <(files -name '*.t' -exec grep -l '^\. .*/tests/lib/sh-world' {} +) \
-        <(sed -n '/^WORLD_TESTS/,/[^\\]$/p' tests/local.mk | grep -o 'tests/.*[.]t' | sort)
+        <(awk '$1 ~ /^tests.cases/ && $4 == 2 { print $1 }' tests/table | sort)
 }
-ok 'tests of worlds are listed as such' of_worlds
+ok 'tests of worlds take two places' of_worlds
 mapfile -t scripts < <(files -name '*.t')
-ok 'every script test can be executed' executable bootstrap .ci/run tests/tidy "${scripts[@]}"
+ok 'every script test can be executed' executable bootstrap .ci/run tests/tidy tests/run "${scripts[@]}"
 
 ok 'includes keep to the table of HACKING.md, and neither folders nor modules make a circle' tests/tidy includes
 mkdir -p "$tmp/circle/fs/base" "$tmp/circle/tests"
@@ -124,7 +131,7 @@ well_written() { (cd "$tmp/stubs" && shellcheck -x -S warning -e SC2010,SC2012,S
 
 if command -v shellcheck >/dev/null; then
     ok 'stubs of the libraries' make_stubs "$tmp/stubs"
-    for file in $(files ! -name '*.[ch]' ! -name '*.log' ! -name '*.trs'); do
+    for file in $(files ! -name '*.[ch]' ! -name '*.log'); do
         is_script "$file" || continue
         # Of tests the matters of style are let go, and file names that they made themselves are tame.
         case $file in

@@ -2,7 +2,7 @@
  * damage, so each server is a process of its own. No two servers may die of the same file, and what is read must be
  * right, or not there.
  *
- * `make check` tries some bytes and pairs of bytes, chosen by SWEEP_SEED. With SWEEP=all (`make check-damage`) it is
+ * `check-all` tries some bytes and pairs of bytes, chosen by SWEEP_SEED. With SWEEP=all (`make check-damage`) it is
  * every byte, and 2,000 pairs of each kind. */
 #include "tests/fs/store/filling.h"
 #include "tests/fs/store/images.h"
@@ -37,7 +37,6 @@ enum {
     SOME_BYTES = 60,
     SOME_PAIRS = 40,
     ALL_PAIRS = 2000,
-    PATIENCE = 60, /* seconds */
 };
 
 static const char *directory[TIERS];
@@ -131,7 +130,7 @@ static int run_server(const struct filling *f, enum tier_name tier, bool fill)
     if (child == 0) {
         static const struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
-        alarm(PATIENCE);
+        alarm((unsigned)test_patience() / 1000 + 1);
         if (!freopen("/dev/null", "w", stderr))
             _exit(UNUSABLE);
         _exit(serve(f, tier, fill));
