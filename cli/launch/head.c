@@ -89,7 +89,7 @@ static void end_job(struct head *h, int status, bool now)
         h->status = status;
     if (h->phase == ENDING && !now)
         return;
-    h->deadline = clock_now() + ((now ? 0 : h->wish->grace) + END_SECONDS) * SECOND;
+    h->deadline = clock_now() + (now ? 0 : h->wish->grace) * SECOND + clock_bound("DEALFS_LAUNCH_END", END_SECONDS);
     h->phase = ENDING;
     h->said = clock_now();
     tell_all(h, SAY_END, now ? "now" : "");
@@ -384,8 +384,9 @@ static void finish_job(struct head *h)
 static bool step(struct head *h)
 {
     bool gone = true, listens = !console_is_full(&h->console);
-    if (!listens && h->phase == ENDING && h->deadline < clock_now() + END_SECONDS * SECOND)
-        h->deadline = clock_now() + END_SECONDS * SECOND;
+    uint64_t end = clock_now() + clock_bound("DEALFS_LAUNCH_END", END_SECONDS);
+    if (!listens && h->phase == ENDING && h->deadline < end)
+        h->deadline = end;
     for (unsigned i = 0; i < h->nodes->count; i++)
         gone &= step_node(h, &h->nodes->node[i], listens);
     step_world(h);

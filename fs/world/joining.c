@@ -158,6 +158,7 @@ static int go_live(struct talk *t)
         return talk_refuse(t->courier, error, "join the world: %s", strerror(-error));
     t->state = TALK_LIVE;
     membership_join(t->membership, l, t->process);
+    atomic_store(&t->self->joined, true);
     log_info("joined: node %u of %u", l->world->me, l->world->nodes);
     if (t->self->config.joined)
         t->self->config.joined(t->self->config.user);

@@ -50,6 +50,7 @@ struct self {
     struct extents *extents;
     struct shelf *shelf;                       /* set from the beginning */
     uint64_t began;                            /* start time of this server */
+    atomic_bool joined;                        /* a courier has come since */
     atomic_int unsaved;                        /* errno of the failed save of the world; 0: saved */
     _Atomic uint64_t moved;                    /* k of the last turn whose bytes have all arrived here */
     _Atomic uint64_t sent_samples, sent_bytes; /* totals: sent to new owners in answers to BEFORE */

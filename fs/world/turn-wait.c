@@ -23,7 +23,8 @@ struct turn_look {
 
 bool courier_may_come(const struct self *self)
 {
-    return self->config.restarted && clock_now() - self->began < clock_bound("DEALFS_COURIER_BACK", COURIER_BACK_S);
+    return self->config.restarted && !atomic_load(&self->joined) &&
+           clock_now() - self->began < clock_bound("DEALFS_COURIER_BACK", COURIER_BACK_S);
 }
 
 static bool node_is_at(const struct self *self, struct living *l, uint32_t node, uint64_t turn, uint64_t moved)

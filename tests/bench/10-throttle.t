@@ -11,7 +11,7 @@ mkdir "$tmp/slow"
 background "$bench/throttle" "$tmp/src" "$tmp/slow" 100000000 1
 throttle=$!
 at_exit umount -l "$tmp/slow"
-ok 'it is mounted' wait_for 10 mountpoint -q "$tmp/slow"
+ok 'it is mounted' wait_for mountpoint -q "$tmp/slow"
 count() { python3 -c 'import os, sys; print(int(os.getxattr(sys.argv[1], "user.read")))' "$tmp/slow"; }
 is 'nothing has been read' "$(count)" 0
 ok 'it has the bytes of the source' diff -r "$tmp/src" "$tmp/slow"
@@ -41,5 +41,5 @@ exits 2 'a rate of nothing' "$bench/throttle" "$tmp/src" "$tmp/slow" 0
 
 ok 'unmount' umount "$tmp/slow"
 throttle_gone() { ! kill -0 "$throttle" 2>/dev/null; }
-ok 'and it ends' wait_for 10 throttle_gone
+ok 'and it ends' wait_for throttle_gone
 done_testing

@@ -24,7 +24,7 @@ is 'status --json is the file' "$(dealfs status --json "$mnt" |
 is 'it is in the list of all' "$(dealfs status --json | python3 -c '
 import json, sys
 print(sum(m["mountpoint"] == sys.argv[1] for m in json.load(sys.stdin)))' "$mnt")" 1
-ok 'wait' dealfs wait --timeout 10 "$mnt"
+ok 'wait' dealfs wait "$mnt"
 one_line 'wait for more nodes than there are' '1 of 2 nodes' dealfs wait --nodes 2 --timeout 0.2 "$mnt"
 ok 'stage' dealfs stage "$mnt"
 ok 'stage again, with nothing to do' dealfs stage "$mnt"

@@ -31,14 +31,14 @@ is 'the server is the user' "$(stat -c %u "/proc/$(processes dealfs-server | hea
 is 'so is the keeper' "$(stat -c %u "/proc/$(processes dealfs-keeper | head -1)")" $mount_user
 # No process more for the user, when the standby dies.
 another_backup() { [ "$(processes dealfs-keeper | wc -l) $(processes dealfs-backup | wc -l)" = '1 1' ]; }
-ok 'a keeper has a standby' wait_for 10 another_backup
+ok 'a keeper has a standby' wait_for another_backup
 keeper=$(processes dealfs-keeper) backup=$(processes dealfs-backup)
 soft=$(as_user prlimit --pid "$keeper" --nproc --noheadings --output SOFT)
 as_user prlimit --pid "$keeper" --nproc=1:
 kill -9 "$backup"
-ok 'a standby is killed, and there is no room for another' wait_for 20 has_ended "$backup"
+ok 'a standby is killed, and there is no room for another' wait_for has_ended "$backup"
 as_user prlimit --pid "$keeper" --nproc="$soft:"
-ok 'one is made when there is room again' wait_for 20 another_backup
+ok 'one is made when there is room again' wait_for another_backup
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 ok 'the control mount is reached by a symlink' as_user test -L "$mnt/.dealfs"
 ok 'its status' as_user dealfs status "$mnt"
@@ -70,7 +70,7 @@ fails 'another user: the descriptors of the server' as_other ls "/proc/$pid/fd/"
 fails 'another user: its memory' as_other cat "/proc/$pid/maps"
 fails 'even root is kept out' as_id 0 cat "$mnt/class0/000.bin"
 fails 'another user cannot unmount' as_other dealfs umount "$mnt"
-is 'nor see it among his own' "$(as_other dealfs status --json)" '[]'
+unlike 'nor see it among his own' "$(as_other dealfs status --json)" "$mnt\""
 ok 'it is still there' as_user cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
 # Until another keeper is there, only its server shows that it lives.
 backup=$(processes dealfs-backup)
@@ -110,7 +110,7 @@ ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 is 'the control file is his' "$(as_user stat -c '%u %a' "$mnt/.dealfs/control")" "$mount_user 600"
 ok 'and answers him' as_user dealfs where "$mnt" class0/000.bin
 fails 'another user may not enter' as_other cat "$mnt/class1/001.bin"
-for command in "status $mnt" "wait --timeout 9 $mnt" "stage $mnt" "where $mnt class0/000.bin" "verify $mnt" \
+for command in "status $mnt" "wait $mnt" "stage $mnt" "where $mnt class0/000.bin" "verify $mnt" \
     "plan $mnt epoch=0 ranks=1 batch=4 order=natural" "exchange $mnt epoch=1 fraction=0.1"; do
     # shellcheck disable=SC2086
     ok "root works in it as the user: ${command%% *}" as_id 0 dealfs $command
@@ -131,19 +131,19 @@ fails 'nor to control' as_other dealfs where "$mnt" class0/000.bin
 ok 'root unmounts' as_id 0 dealfs umount "$mnt"
 
 # --- all its processes are killed, and a thread of the server cannot end ---
-ok 'root mounts for the user' as_id 0 env DEALFS_FAULTS=stuck_lookup=stuck DEALFS_MOUNTER_PATIENCE=2 \
+ok 'root mounts for the user' as_id 0 env DEALFS_FAULTS=stuck_lookup=stuck DEALFS_MOUNTER_PATIENCE=5 \
     dealfs mount -o "owner=$mount_user,state=$tmp/user/held" "$src" "$mnt"
 server=$(processes dealfs-server | head -1)
 background as_user stat "$mnt/stuck" >/dev/null 2>&1
-ok 'its server asks its own mount' wait_for 20 asks_itself "$server"
+ok 'its server asks its own mount' wait_for asks_itself "$server"
 mapfile -t all < <(processes "$tmp/user/held" | while read -r pid; do
     [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"
 done)
 kill_at_once "${all[@]}"
 is_gone() { ! as_id 0 grep -qF " $mnt " /proc/self/mountinfo; }
-ok 'all are killed: dealfs-mounter unmounts' wait_for 40 is_gone
+ok 'all are killed: dealfs-mounter unmounts' wait_for is_gone
 nothing_left
-ok 'no thread of the server is left' wait_for 20 no_thread_left "$server"
+ok 'no thread of the server is left' wait_for no_thread_left "$server"
 
 # --- ACLs, which the mount has not ---
 cat >"$tmp/acl.py" <<'END'
@@ -188,10 +188,10 @@ ok 'mount' as_user dealfs mount -o "state=$tmp/user/kept" "$src" "$mnt"
 keeper=$(processes dealfs-keeper)
 as_user prlimit --pid "$keeper" --nproc=1:
 as_user kill -USR1 "$keeper"
-ok 'it cannot' wait_for 10 grep -q 'dealfs-keeper: fork: ' "$tmp/user/kept/log"
+ok 'it cannot' wait_for grep -q 'dealfs-keeper: fork: ' "$tmp/user/kept/log"
 ok 'so the mount is still there' as_user test -e "$mnt/class0/000.bin"
 as_user prlimit --pid "$keeper" --nproc="$soft:"
-ok 'it can when there is room' wait_for 20 has_ended "$keeper"
+ok 'it can when there is room' wait_for has_ended "$keeper"
 fails 'the mount is gone' as_user mountpoint -q "$mnt"
 # --- random reads of a mapped file ---
 head -c 33554432 /dev/zero >"$src/class0/long"
@@ -201,28 +201,28 @@ served() {
     as_id "$1" cat "$mnt/.dealfs/status" |
         python3 -c 'import json, sys; print(sum(json.load(sys.stdin)["bytes"].values()))'
 }
-mapped_reads() { # USER: bytes that the mount gives out for each of 20 pages far from each other
-    local before
+# The kernel does not wait for all that it reads around a page, so the last of it may be counted late.
+are_served() { [ $((read = ($(served "$1") - before) / 20)) -ge "$2" ]; }
+mapped_reads() { # USER BYTES: in `read` what is given out for each of 20 pages far from each other, BYTES at least
     before=$(served "$1")
     as_id "$1" python3 -c '
 import mmap, os, sys
 with open(sys.argv[1], "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
     sum(m[i * 0x180000 + 0x80000] for i in range(20))' "$mnt/class0/long"
-    echo $((($(served "$1") - before) / 20))
+    wait_for are_served "$@"
 }
 for who in $mount_user 0; do
     ok 'mount' as_id $who dealfs mount "$src" "$mnt"
-    read=$(mapped_reads $who)
-    ok "much is read around: $read bytes" test "$read" -gt 65536
+    ok 'much is read around' mapped_reads $who 65537
     ok 'unmount' as_id $who dealfs umount "$mnt"
     ok 'mount with readahead=' as_id $who dealfs mount -o readahead=32K "$src" "$mnt"
-    read=$(mapped_reads $who)
-    ok "little is: $read bytes" test "$read" -ge 4096 -a "$read" -le 32768
+    ok 'and if little is' mapped_reads $who 4096
+    ok "it is $read bytes" test "$read" -le 32768
     ok 'unmount' as_id $who dealfs umount "$mnt"
 done
 ok 'with owner=' as_id 0 dealfs mount -o readahead=16K,owner=$mount_user "$src" "$mnt"
-read=$(mapped_reads $mount_user)
-ok "it is $read bytes" test "$read" -ge 4096 -a "$read" -le 16384
+ok 'less is read around' mapped_reads $mount_user 4096
+ok "it is $read bytes" test "$read" -le 16384
 ok 'unmount' as_id 0 dealfs umount "$mnt"
 for size in 2K 2M 1%; do
     fails "readahead=$size" as_user dealfs mount -o readahead=$size "$src" "$mnt"

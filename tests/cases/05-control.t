@@ -146,7 +146,7 @@ like 'errors names the asker' "$(tail -1 "$mnt/.dealfs/errors")" "$(id -u)"
 exec 3<>"$control"
 echo "where" >&3
 exec 3>&-
-ok 'a request that is closed unread is in errors' wait_for 5 sh -c "[ \$(wc -l <'$mnt/.dealfs/errors') -gt $errors ]"
+ok 'a request that is closed unread is in errors' wait_for sh -c "[ \$(wc -l <'$mnt/.dealfs/errors') -gt $errors ]"
 
 # --- lists ---
 is 'samples is every file' "$(sort "$mnt/.dealfs/samples")" "$(cd "$src" && find . -type f -printf '%P\n' | sort)"
@@ -166,7 +166,7 @@ exec 3<>"$control"
 printf 'where\n%s\n' $first >&3
 server=$(value "$mnt" pids.server)
 kill -9 "$server"
-wait_for 10 sh -c "[ \"\$(timeout 5 cat '$mnt/.dealfs/node')\" = 0 ] && ! [ -d /proc/$server/fd ]"
+wait_for sh -c "[ \"\$(cat '$mnt/.dealfs/node')\" = 0 ] && ! [ -d /proc/$server/fd ]"
 fails 'a request cut by a crash is an errno and not an empty reply' take
 exec 3>&-
 exec 3<>"$control"

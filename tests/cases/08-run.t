@@ -37,7 +37,7 @@ mkfifo "$tmp/user/hold"
 chmod 666 "$tmp/user/hold"
 background as_user dealfs run "$src" "$mnt" -- sh -c 'read -r line <"$1"; exit 5' sh "$tmp/user/hold" 2>"$tmp/run.log"
 run=$!
-ok 'run in the background comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
+ok 'run in the background comes up' wait_for as_user dealfs wait --timeout 1 "$mnt"
 is 'outside there is nothing' "$(as_user ls -A "$mnt")" ''
 ok 'enter' as_user dealfs enter "$mnt" -- diff -r -x .dealfs "$src" "$mnt"
 exits 9 'its exit status' as_user dealfs enter "$mnt" -- sh -c 'exit 9'
@@ -58,34 +58,39 @@ nothing_left
 
 # --- enter, while the mount is being made ---
 mount --bind "$tmp/user" "$mnt" # what the mount covers is a mount, too
-background strace -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=2000000 \
-    dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log"
+background strace -D -f -qq -o /dev/null -e trace=move_mount -e inject=move_mount:delay_enter=1000000000 \
+    dealfs run "$src" "$mnt" -- sleep infinity 2>"$tmp/run.log"
 run=$!
 early() { dealfs enter "$mnt" -- true 2>&1 | grep -q 'nothing is mounted there yet'; }
-ok 'enter fails until the mount is there' wait_for 20 early
-ok 'then the command runs' wait_for 20 dealfs enter "$mnt" -- true
+ok 'enter fails until the mount is there' wait_for early
+kill -9 "$(named strace)" # what it holds goes on
+ok 'then the command runs' wait_for dealfs enter "$mnt" -- true
 ok 'and sees the files' dealfs enter "$mnt" -- test -e "$mnt/class0/000.bin"
-kill -TERM "$(processes 'dealfs run' | tail -1)"
+kill -TERM $run
 wait $run
 umount "$mnt"
 nothing_left 'nothing is left after a slow mount'
 
 # --- signals ---
-background as_user env --default-signal=INT dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log"
+background as_user env --default-signal=INT dealfs run "$src" "$mnt" -- sleep infinity 2>"$tmp/run.log"
 run=$!
-ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
-dealfs_run=$(processes 'dealfs run' | tail -1)
-kill -TERM "$dealfs_run"
+ok 'run comes up' wait_for as_user dealfs wait --timeout 1 "$mnt"
+kill -TERM "$(pgrep -P $run)"
 wait $run
 is 'SIGTERM reaches the command' $? 143
 nothing_left 'nothing is left after SIGTERM'
-background as_user dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log"
+background as_user dealfs run "$src" "$mnt" -- sleep infinity 2>"$tmp/run.log"
 run=$!
-ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
-kill -9 "$(processes 'dealfs run' | tail -1)"
+command_of() { # PID: the child of `dealfs run` that has become the command
+    local pid
+    for pid in $(pgrep -P "$1"); do ! grep -qsx sleep "/proc/$pid/comm" || command=$pid; done
+    [ -n "$command" ]
+}
+dealfs_run=$(pgrep -P $run) command=''
+ok 'run comes up' wait_for as_user dealfs wait --timeout 1 "$mnt"
+ok 'the command runs' wait_for command_of "$dealfs_run"
+kill -9 "$dealfs_run"
 wait $run 2>/dev/null
-for pid in $(pgrep -u $mount_user -x sleep); do
-    ! grep -qsF "TMPDIR=$tmp/" "/proc/$pid/environ" || kill "$pid" # not another test's
-done
+kill "$command"
 nothing_left 'nothing is left when dealfs run itself is killed'
 done_testing

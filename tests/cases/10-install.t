@@ -54,14 +54,8 @@ hash -r
 say() { echo "$1"; }
 clear() { ! mountpoint -q "$mnt" || dealfs umount --lazy "$mnt"; }
 trap clear EXIT
-wait_gone() {
-    local i
-    for i in $(seq 1500); do
-        [ -z "$(pgrep -f "dealfs-keeper $tmp/")" ] && return
-        sleep 0.02
-    done
-    return 1
-}
+no_keeper() { ! pgrep -f "dealfs-keeper $tmp/"; }
+wait_gone() { wait_until $((tap_deadline * 1000000)) no_keeper; }
 try() {
     local what=$1
     shift
@@ -106,6 +100,7 @@ chmod +x "$tmp/inside"
 mkdir "$tmp/overlay"
 mount -t tmpfs tmpfs "$tmp/overlay" || bail_out 'no tmpfs'
 at_exit umount -l "$tmp/overlay"
+export tap_deadline && export -f wait_until
 PATH_INSTALLED=$(dirname "${bin#.}"):/usr/sbin:/usr/bin:/sbin:/bin \
     unshare -m "$tmp/inside" "$dest" "$src" "$mnt" "$tmp" >"$tmp/results" 2>"$tmp/results.err"
 while IFS= read -r line; do

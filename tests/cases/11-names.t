@@ -56,14 +56,14 @@ is 'the fifo and the socket are counted' "$(value "$mnt" catalog.notes.specials)
 is 'where takes every name' \
     "$(dealfs where "$mnt" "${names[@]/#/class/}" 2>&1 | cut -f1 | grep -cx '[0-9]*')" ${#names[@]}
 mkdir "$mnt b" "$tmp/elsewhere"
-(cd "$mnt b" && exec sleep 100) &
+(cd "$mnt b" && exec sleep infinity) &
 beside=$!
 tap_pids+=("$beside")
-(cd "$mnt" && exec sleep 100) &
+(cd "$mnt" && exec sleep infinity) &
 inside=$!
 tap_pids+=("$inside")
 sleeps() { [ "$(cat /proc/$1/comm)" = sleep ]; }
-wait_for 10 sleeps $beside && wait_for 10 sleeps $inside
+wait_for sleeps $beside && wait_for sleeps $inside
 dealfs umount "$mnt" 2>"$tmp/busy"
 like 'who is inside is named' "$(cat "$tmp/busy")" "in use by sleep \($inside\)"
 kill $beside $inside && wait $beside $inside 2>/dev/null

@@ -11,6 +11,8 @@ fi
 require_root
 [ -n "${CARE_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm ||
     plan_skip 'no mount namespace'
+# Copies of other mounts are dead here as soon as they are unmounted where they belong.
+findmnt -rno TARGET -t fuse.dealfs,fuse.dealfs-ctl | tac | while read -r copy; do umount -l "$(printf %b "$copy")"; done
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 20 100000
 mkdir "$mnt"
@@ -40,10 +42,10 @@ pids=$(servers)
 all_stopped() { ! for p in $pids; do cat /proc/"$p"/task/*/status; done | grep '^State:' | grep -qv 'T (stopped)'; }
 kill -STOP $pids
 at_exit kill -CONT $pids
-wait_for 10 all_stopped
+wait_for all_stopped
 # Each waits for some seconds: all of them at once.
 ask() { # name, command…
-    timeout 60 "${@:2}" >"$tmp/$1.out" 2>"$tmp/$1.err" </dev/null
+    "${@:2}" >"$tmp/$1.out" 2>"$tmp/$1.err" </dev/null
     echo $? >"$tmp/$1.status"
 }
 asked=()
@@ -55,6 +57,7 @@ ask verify dealfs verify "$mnt" & asked+=($!)
 ask doctor dealfs doctor & asked+=($!)
 ask clean dealfs clean -n & asked+=($!)
 wait "${asked[@]}"
+ok 'no command waits until the mount goes on' all_stopped
 refused() { # what, name, regex: it has failed with one line on stderr
     like "$1" "$(cat "$tmp/$2.status" "$tmp/$2.err")" $'^'"${4-1}"$'\n[^\n]*'"$3"$'[^\n]*$'
 }
@@ -68,13 +71,13 @@ like 'doctor finds it' "$(cat "$tmp/doctor.out" "$tmp/doctor.err")" "problem .*$
 is 'clean leaves it alone' "$(grep -c "would remove $mnt" "$tmp/clean.out")" 0
 is 'and ends well' "$(cat "$tmp/clean.status")" 0
 kill -CONT $pids
-ok 'it goes on' wait_for 20 dealfs status "$mnt"
+ok 'it goes on' wait_for dealfs status "$mnt"
 
 # --- a mount that is dead ---
 pids=$(servers)
 kill -STOP $pids # so that neither replaces the other
 kill -9 $pids
-ok 'all processes are gone' wait_for 10 quiet
+ok 'all processes are gone' wait_for quiet
 like 'the mount is dead' "$(cat "$mnt/class0/000.bin" 2>&1)" 'not connected'
 one_line 'status says so' 'dead' dealfs status "$mnt"
 exits 4 'which is a fault' dealfs status "$mnt"
@@ -89,7 +92,7 @@ nothing_left
 
 # --- demo ---
 mkdir "$tmp/it's here"
-ok 'demo' env TMPDIR="$tmp/it's here" timeout 100 dealfs demo --keep
+ok 'demo' env TMPDIR="$tmp/it's here" dealfs demo --keep
 if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     like 'it does with four nodes' "$(cat "$tmp/.output")" '4 nodes hold'
     like 'the source, read by itself, is slow' "$(cat "$tmp/.output")" 'the source itself .* 100% +0% +0% +0%'
@@ -106,7 +109,7 @@ if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     sed -n '/^  dealfs umount/p; s/^  rm -r .*/  wait; &/p' "$tmp/.output" >"$tmp/paste3"
     is 'it shows each command' "$(cat "$tmp"/paste* | grep -cE '^  (dealfs|mpirun|exec|printf|wait; *rm)')" 8
     # shellcheck disable=SC2016
-    ok 'what it shows can be pasted' timeout 60 bash -euc '
+    ok 'what it shows can be pasted' bash -euc '
         . "$1"; dealfs wait --nodes 4 "$2/node0"; bash -euc ". \"$3\" & wait \$!"; . "$4"' - \
         "$tmp/paste" "$dir" "$tmp/paste2" "$tmp/paste3"
     like 'and the control file answers' "$(tail -n 2 "$tmp/.output")" $'0\t[0-9]\t[a-z-]*\tdisc/0000.jpg'
@@ -117,13 +120,13 @@ else
     skip 5 'no Open MPI'
 fi
 mkdir "$tmp/alone" && cp "$top_builddir"/dealfs{,-keeper,-lab,-server} "$tmp/alone"
-ok 'demo without Open MPI' timeout 100 "$tmp/alone/dealfs" demo
+ok 'demo without Open MPI' "$tmp/alone/dealfs" demo
 like 'it says why it does with one node' "$(cat "$tmp/.output")" 'One node only, for .* without Open MPI'
 like 'it tells what came from where' "$(cat "$tmp/.output")" 'first epoch .*100%'
 like 'then from RAM' "$(cat "$tmp/.output")" 'page cache dropped .* 0% +100%'
 is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
 nothing_left 'nothing is left by demo'
-ok 'demo --keep' timeout 100 "$tmp/alone/dealfs" demo --keep
+ok 'demo --keep' "$tmp/alone/dealfs" demo --keep
 kept=$(sed -n 's/^  rm -r //p' "$tmp/.output")
 is 'the images stay' "$(find "$kept/pictures" -name '*.jpg' | wc -l)" 600
 rm -rf "$kept"
@@ -135,14 +138,31 @@ one_line 'demo without /dev/fuse' '/dev/fuse.*To do:' \
 is 'it has made nothing' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
 makes_images() { compgen -G "$tmp/dealfs-demo*/pictures/*/0050.jpg"; }
 is_mounted() { sweep_mounts "$tmp" | grep -q /dealfs-demo; }
+mkfifo "$tmp/full"
+exec 9<>"$tmp/full"
+python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_NONBLOCK)
+try:
+    while os.write(fd, bytes(4096)):
+        pass
+except BlockingIOError:
+    pass' "$tmp/full"
 for when in makes_images is_mounted; do
-    env --default-signal=INT dealfs demo >"$tmp/demo.log" 2>&1 &
+    # It waits for its reader before it can end.
+    env --default-signal=INT dealfs demo >"$tmp/full" 2>"$tmp/demo.log" &
     demo=$!
     tap_pids+=("$demo")
-    ok "demo: $when" wait_for 60 $when
+    ok "demo: $when" wait_for $when
     kill -INT $demo
+    exec 8<"$tmp/full"
+    cat <&8 >/dev/null &
+    drain=$!
     wait $demo
     isnt 'Ctrl-C ends it' $? 0
+    kill $drain
+    wait $drain 2>/dev/null
+    exec 8<&-
     is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
     nothing_left "nothing is left by demo after Ctrl-C: $when"
 done
@@ -150,10 +170,10 @@ if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     env --default-signal=INT DEALFS_START_FAULT=-12 dealfs demo >"$tmp/demo.log" 2>&1 &
     demo=$!
     tap_pids+=("$demo")
-    ok 'demo, one mount command of which is stopped half way' wait_for 60 mount_stopped
+    ok 'demo, one mount command of which is stopped half way' wait_for mount_stopped
     kill -INT $demo
     no_mpirun() { ! pgrep -f "^mpirun .*$tmp/dealfs-demo"; }
-    ok 'mpirun has ended before it' wait_for 60 no_mpirun
+    ok 'mpirun has ended before it' wait_for no_mpirun
     ok 'it has mounted' is_mounted
     kill -CONT "$stopped"
     wait $demo
@@ -164,14 +184,15 @@ else
 fi
 
 # --- stage is stopped by Ctrl-C, and goes on from there ---
-echo 'delay=20' >"$tmp/faults"
+echo 'hang=class3/*' >"$tmp/faults" # a quarter
 make_files "$src" 400 100000
-ok 'mount a slow source' env DEALFS_SOURCE_FAULTS="file=$tmp/faults" dealfs mount -o source_threads=1 "$src" "$mnt"
+ok 'mount a source that hangs' env DEALFS_SOURCE_FAULTS="file=$tmp/faults" DEALFS_STAGE_PATIENCE=3600 \
+    dealfs mount -o ram=128M,source_threads=1 "$src" "$mnt"
 env --default-signal=INT dealfs stage "$mnt" >"$tmp/stage.log" 2>&1 &
 stage=$!
 tap_pids+=("$stage")
 some() { [ "$(value "$mnt" stage.files)" -gt 20 ]; }
-ok 'staging has begun' wait_for 30 some
+ok 'staging has begun' wait_for some
 kill -INT $stage
 wait $stage
 is 'Ctrl-C ends it' $? 1
@@ -179,8 +200,7 @@ like 'and it says that it can go on' "$(cat "$tmp/stage.log")" 'resumes it'
 like 'it is stopped' "$(value "$mnt" stage.state)" 'stopped'
 kept=$(value "$mnt" source.samples)
 ok "some files are kept: $kept" test "$kept" -lt 400
-rm "$tmp/faults"
-: >"$tmp/faults"
+: >"$tmp/faults.new" && mv "$tmp/faults.new" "$tmp/faults"
 ok 'stage again' dealfs stage "$mnt"
 is 'every file was read once in all' "$(value "$mnt" source.samples)" 400
 ok 'unmount' dealfs umount "$mnt"

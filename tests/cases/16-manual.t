@@ -265,7 +265,7 @@ src=$1 mnt=$2 sbin=$3 build=$4 fstab=$5
 mount -t tmpfs tmpfs "$sbin" && mkdir "$sbin/upper" "$sbin/work" &&
     mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$sbin/upper,workdir=$sbin/work" \
         overlay "$(realpath /sbin)" &&
-    ln -s "$build/dealfs" /sbin/mount.fuse.dealfs && ln -s "$build/dealfs" /sbin/umount.fuse.dealfs || exit 99
+    ln -sf "$build/dealfs" /sbin/mount.fuse.dealfs && ln -sf "$build/dealfs" /sbin/umount.fuse.dealfs || exit 99
 escape() { sed 's/\\/\\134/g; s/ /\\040/g; s/\t/\\011/g' <<<"$1"; }
 options=rw,noauto,nofail,_netdev,x-systemd.requires-mounts-for=/,ram=8M
 echo "$(escape "$src") $(escape "$mnt") fuse.dealfs $options 0 0" >"$fstab"
@@ -279,7 +279,7 @@ try() {
     fi
 }
 not() { ! "$@"; }
-ended() { local i; for i in $(seq 500); do findmnt "$mnt" >/dev/null || return 0; sleep 0.02; done; return 1; }
+ended() { wait_until $((tap_deadline * 1000000)) not findmnt "$mnt"; }
 try 'mount -T FSTAB MOUNTPOINT' mount -T "$fstab" "$mnt"
 try 'it is dealfs' test "$(findmnt -nfo FSTYPE "$mnt")" = fuse.dealfs
 try 'it is the source' diff -r -x .dealfs "$src" "$mnt"
@@ -299,6 +299,7 @@ try 'nothing is mounted' not findmnt "$mnt"
 END
 mkdir "$sbin" "$tmp/src blank" "$tmp/mnt blank"
 echo x >"$tmp/src blank/file"
+export tap_deadline && export -f wait_until
 for blank in '' ' blank'; do
     PATH=/usr/sbin:/usr/bin:/sbin:/bin \
         unshare -m --propagation private bash "$tmp/inside" "$tmp/src$blank" "$tmp/mnt$blank" \

@@ -6,16 +6,18 @@ src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults files=60
 make_files "$src" $files 200000
 total=$((files * 200000))
 : >"$faults"
-export DEALFS_SOURCE_FAULTS="file=$faults"
+export DEALFS_SOURCE_FAULTS="file=$faults" DEALFS_STAGE_PATIENCE=3600
 require strace
 state() { value "$mnt" stage.state; }
+is_running() { [ "$(state)" = running ]; }
 server() { value "$mnt" pids.server; }
 kept_some() { [ "$(value "$mnt" stage.kept)" -gt "$1" ]; }
-begin() { # a slow stage
-    set_faults 'delay=500'
-    timeout 100 dealfs stage "$mnt" >"$tmp/stage.log" 2>&1 &
+begin() { # a stage whose last files hang
+    set_faults 'hang=class3/*'
+    env --default-signal=INT dealfs stage "$mnt" >"$tmp/stage.log" 2>&1 &
     stage=$!
-    wait_for 30 kept_some 0
+    tap_pids+=("$stage")
+    wait_for kept_some 0
 }
 kill_server() {
     local victim
@@ -39,10 +41,11 @@ asks_next() { # COMMAND…: the server dies when the command has opened control
     victim=$(server)
     : >"$tmp/trace"
     strace -f -qq -A -o "$tmp/trace" -P "$mnt/.dealfs/control" -e trace=openat -e inject=openat:signal=SIGSTOP:when=1 \
-        timeout 60 "$@" >"$tmp/asked.log" 2>&1 </dev/null &
+        "$@" >"$tmp/asked.log" 2>&1 </dev/null &
     tracer=$!
-    wait_for 20 eval '[ -n "$(held_processes)" ]' && kill -9 "$victim" && [ "$(server)" != "$victim" ] &&
-        wait_for 60 let_go && wait "$tracer" && return
+    tap_pids+=("$tracer")
+    wait_for eval '[ -n "$(held_processes)" ]' && kill -9 "$victim" && [ "$(server)" != "$victim" ] &&
+        wait_for let_go && wait "$tracer" && return
     cat "$tmp/trace" "$tmp/asked.log"
     return 1
 }
@@ -62,7 +65,7 @@ ok 'mount' fresh
 ok 'stage' begin
 for _ in 1 2; do
     ok 'its server is killed' kill_server
-    is 'the next one goes on' "$(state)" running
+    ok 'the next one goes on' wait_for is_running
 done
 set_faults ''
 ok 'and it comes to its end' wait "$stage"
@@ -70,12 +73,12 @@ diag "$(tail -n 2 "$tmp/stage.log")"
 is 'all is kept' "$(value "$mnt" stage.kept)" $total
 is 'and held' "$(cd "$src" && find . -type f -exec dealfs where "$mnt" {} + | cut -f 3 | sort -u)" ram
 ok 'another server' kill_server
-ok 'has staged again' wait_for 30 eval '[ "$(state)" = done ]'
+ok 'has staged again' wait_for eval '[ "$(state)" = done ]'
 ok 'unmount' dealfs umount "$mnt"
 
 ok 'mount' fresh
 ok 'stage' begin
-kill -INT "$(pgrep -P "$stage")"
+kill -INT "$stage"
 wait "$stage"
 is 'stopped by Ctrl-C' $? 1
 ok 'its server is killed' kill_server
@@ -86,7 +89,7 @@ ok 'mount' fresh
 ok 'stage' begin
 for _ in 1 2 3; do
     ok 'its server is killed' kill_server
-    is 'the next one goes on' "$(state)" running
+    ok 'the next one goes on' wait_for is_running
 done
 ok 'once too often' kill_server
 is 'then it is left' "$(state)" idle
@@ -95,10 +98,10 @@ wait "$stage"
 is 'and said' $? 1
 like 'how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. resumes it'
 set_faults ''
-ok 'which it does' timeout 60 dealfs stage "$mnt"
+ok 'which it does' dealfs stage "$mnt"
 ok 'another server' kill_server
 is 'deaths of before do not count' "$(value "$mnt" stage.files_total)" $files
-ok 'it has staged again' wait_for 30 eval '[ "$(state)" = done ]'
+ok 'it has staged again' wait_for eval '[ "$(state)" = done ]'
 reads 'all bytes are right' "$src" "$mnt"
 ok 'unmount' dealfs umount "$mnt"
 nothing_left 'nothing is left'

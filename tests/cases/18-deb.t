@@ -53,14 +53,7 @@ try() {
 }
 same() { diff -r -x .dealfs "$src" "$mnt"; }
 program() { readlink "/proc/$(pgrep -f "dealfs-server.* $tmp/" | head -n 1)/exe"; }
-within() {
-    local i
-    for ((i = 0; i < 1500; i++)); do
-        "$@" && return
-        sleep 0.02
-    done
-    return 1
-}
+within() { wait_until $((tap_deadline * 1000000)) "$@"; }
 other_server() { local pid; pid=$(pgrep -f "dealfs-server.* $tmp/" | head -n 1); [ -n "$pid" ] && [ "$pid" != "$1" ]; }
 is_installed() { [[ $(program) == /usr/libexec/dealfs/dealfs-server ]]; }
 nothing_runs() { [ -z "$(pgrep -f "dealfs-[a-z]* .*$tmp/")" ]; }
@@ -89,6 +82,7 @@ try 'removed' dpkg --purge python3-dealfs dealfs-mpi dealfs
 try 'no file is left' test -z "$(files)"
 END
 chmod +x "$tmp/inside"
+export tap_deadline && export -f wait_until
 unshare -m "$tmp/inside" "$src" "$mnt" "$tmp" >"$tmp/results" 2>"$tmp/results.err"
 while IFS= read -r line; do
     is "${line#* }" "${line%% *}" ok

@@ -20,9 +20,9 @@ export DEALFS_RSH=$tmp/rsh DEALFS_MPIRUN=--oversubscribe
 export SAID=$tmp/said
 mkdir "$SAID"
 words=(dealfs launch --grace 1 -o "ram=32M,state=$tmp/state%r")
-launch() { timeout 100 "${words[@]}" "$@"; }
+launch() { "${words[@]}" "$@"; }
 release_b() {
-    ok 'it says what it waits for' wait_for 20 grep -qE ': [01] of 2 nodes are done; waiting for (a, )?b' "$tmp/log"
+    ok 'it says what it waits for' wait_for grep -qE ': [01] of 2 nodes are done; waiting for (a, )?b' "$tmp/log"
     echo go >"$tmp/hold-b"
     rm "$tmp/hold-b"
 }
@@ -33,26 +33,26 @@ begin() { # what the command does
         diff -r -x .dealfs "$1" "$2/node$NODE_RANK/data" || exit 3
         cp "$2/node$NODE_RANK/data/.dealfs/status" "$SAID/new$NODE_RANK"
         mv "$SAID/new$NODE_RANK" "$SAID/status$NODE_RANK"
-        exec sleep 1000' sh "$src" "$tmp" >"$tmp/log" 2>&1
+        exec sleep infinity' sh "$src" "$tmp" >"$tmp/log" 2>&1
     launched=$!
     [ ! -p "$tmp/hold-b" ] || release_b
-    wait_for 60 test -e "$SAID/status0" -a -e "$SAID/status1" || diag "$(tail -n 30 "$tmp/log")"
+    wait_for test -e "$SAID/status0" -a -e "$SAID/status1" || diag "$(tail -n 30 "$tmp/log")"
 }
 no_folder() { [ "$(cd "$tmp" && echo node*)" = 'node*' ]; }
 finish() { # what, the exit status
-    ok "$1: it ends" wait_for 30 has_ended "$launched"
+    ok "$1: it ends" wait_for has_ended "$launched"
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
-    ok "$1: no folder is left" wait_for 10 no_folder
+    ok "$1: no folder is left" wait_for no_folder
     [ "$tap_failed" = 0 ] || diag "$(tail -n 30 "$tmp/log")"
 }
 
-# --- what cannot work is said at once ---
+# --- what cannot work is said at once, not when the other end has been silent for long ---
+export DEALFS_LAUNCH_PATIENCE=3600
 one_line 'an unknown file of hosts' 'hostfile .*: No such file' \
     launch --hostfile "$tmp/none" "$src" "$tmp/node%r" -- true
 one_line 'a host that is named twice' 'host a: is named twice' launch --hosts a,b,a "$src" "$tmp/node%r" -- true
-SECONDS=0
 exits 1 'a host that cannot be reached' launch --hosts a,away "$src" "$tmp/node%r" -- true
 like 'is named, with what ssh says' "$(cat "$tmp/.output")" 'away: connect to away: No route to host'
 mkdir "$tmp/failing"
@@ -62,8 +62,8 @@ exits 1 'mpirun fails' env PATH="$tmp/failing:$PATH" "${words[@]}" --hosts a,b "
 like 'the message' "$(cat "$tmp/.output")" 'the nodes could not be joined'
 exits 127 'a command that no node has' launch --hosts a,b "$src" "$tmp/node%r" -- "$tmp/absent"
 like 'is named with its node' "$(cat "$tmp/.output")" '[ab]: dealfs: run .*/absent: No such file'
-ok "both fail within seconds: $SECONDS s" test $SECONDS -lt 20
 nothing_left 'nothing is left'
+unset DEALFS_LAUNCH_PATIENCE
 
 # --- a world, and what becomes of it ---
 mkfifo "$tmp/hold-b"
@@ -73,7 +73,7 @@ import json, sys
 print([json.load(open(path))["nodes"] for path in sys.argv[1:]])' "$SAID"/status?)" '[2, 2]'
 kill -9 "$(processes dealfs-courier | head -n 1)"
 joined() { [ "$(grep -cx ready "$tmp/log")" = "$1" ]; }
-ok 'a world whose courier is killed is joined again' wait_for 60 joined 2
+ok 'a world whose courier is killed is joined again' wait_for joined 2
 kill -KILL "$launched"
 finish 'launch is killed' 137
 begin
@@ -85,7 +85,7 @@ below() {
 starter=$(pgrep -P "$launched" -f -- --agent | sort -n | tail -n 1)
 mapfile -t lost < <(echo "$starter" && below "$starter")
 kill_at_once "${lost[@]}"
-ok 'a node is lost: it ends' wait_for 30 has_ended "$launched"
+ok 'a node is lost: it ends' wait_for has_ended "$launched"
 wait "$launched"
 is 'the exit status' $? 1
 like 'and names the node' "$(cat "$tmp/log")" 'b: dealfs: the agent has ended'

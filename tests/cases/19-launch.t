@@ -16,7 +16,7 @@ for who in as_user 'as_id 0'; do
     launch() { $who dealfs launch -o ram=32M "$@"; }
     # shellcheck disable=SC2016
     printed=$(launch --stage "$src" "$mnt" -- sh -c 'cd /; diff -r -x .dealfs "$1" "$2" &&
-        echo $NNODES $NODE_RANK $MASTER_ADDR ${MASTER_PORT:+port}; sleep 1000 & exit 7' sh "$src" "$mnt" 2>"$tmp/log")
+        echo $NNODES $NODE_RANK $MASTER_ADDR ${MASTER_PORT:+port}; sleep 9999 & exit 7' sh "$src" "$mnt" 2>"$tmp/log")
     is "$who: its exit status" $? 7
     is "$who: what it needs to meet other ranks; its output alone is on stdout" "$printed" '1 0 localhost port'
     like "$who: it was staged" "$(cat "$tmp/log")" '13 of 13 files checked'
@@ -37,28 +37,30 @@ cat >"$tmp/train" <<'END'
 #!/bin/bash
 trap 'echo TERM >>"$3"; [ -n "${STUBBORN-}" ] || { diff -r -x .dealfs "$1" "$2" && exit 5; exit 6; }' TERM
 trap 'echo INT >>"$3"' INT
-sleep 1000 &
+sleep infinity &
 echo running >>"$3"
 while :; do wait; sleep 0.1; done
 END
 chmod 755 "$tmp/train"
 begin() { # words before the job
+    local grace=1000
+    [ $# = 0 ] || grace=1 # it needs SIGKILL
     rm -f "$tmp/user/said"
-    background as_user env --default-signal=INT "$@" dealfs launch --grace 1 "$src" "$mnt" -- \
+    background as_user env --default-signal=INT "$@" dealfs launch --grace $grace "$src" "$mnt" -- \
         "$tmp/train" "$src" "$mnt" "$tmp/user/said" >"$tmp/log" 2>&1
     launched=$!
-    wait_for 20 grep -q running "$tmp/user/said" || diag "$(cat "$tmp/log")"
+    wait_for grep -q running "$tmp/user/said" || diag "$(cat "$tmp/log")"
     # `launch`, and its agent, which is a child of it.
-    head=$(processes 'dealfs launch' | sort -n | head -n 1)
+    head=$(pgrep -P "$launched")
     agent=$(pgrep -P "$head")
 }
 unwatched='launch and its agent are killed' # nobody can remove the folder
 finish() { # what, the exit status
-    ok "$1: it ends" wait_for 20 has_ended "$launched"
+    ok "$1: it ends" wait_for has_ended "$launched"
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
-    [ "$1" = "$unwatched" ] || ok "$1: no folder is left" wait_for 10 is_absent "$job"
+    [ "$1" = "$unwatched" ] || ok "$1: no folder is left" wait_for is_absent "$job"
     [ "$tap_failed" = 0 ] || diag "$(tail -n 20 "$tmp/log")"
 }
 begin
@@ -73,7 +75,7 @@ kill_at_once "${all[@]}"
 finish 'all processes of the mount are killed' 1
 begin
 kill -INT "$head"
-ok 'one SIGINT is for the command' wait_for 10 grep -q INT "$tmp/user/said"
+ok 'one SIGINT is for the command' wait_for grep -q INT "$tmp/user/said"
 ok 'which goes on' kill -0 "$launched"
 kill -INT "$head"
 finish 'a second SIGINT' 130

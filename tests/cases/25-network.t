@@ -1,13 +1,14 @@
 #!/bin/bash
 # Real nodes: network namespaces with host names of their own, joined by a bridge, over TCP. A link is cut in silence
-# and by reset, for shorter and longer than peer_timeout, and healed. What goes over the wire is counted.
+# and by reset, for shorter and longer than peer_timeout, and healed. What goes over the wire is counted. In worlds that
+# must not end, every timeout is so long that a slow machine is no silent node.
 #
 #   switch: bridge 10.99.0.100 ── veth ── node0: 10.99.0.1, node1: 10.99.0.2, node2: 10.99.0.3
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
 require ip nsenter unshare
 
-export DEALFS_PING_LOST=10
+export DEALFS_PING_LOST=600
 
 src=$tmp/src
 make_files "$src" 100 114688
@@ -18,7 +19,7 @@ machine() { # name: a process that holds its namespaces
     unshare -n -u sh -c 'hostname "$1" && : >"$2.up" && exec sleep infinity' - "$1" "$tmp/$1" 2>"$tmp/$1.err" &
     tap_pids+=($!)
     echo $! >"$tmp/$1.pid"
-    wait_for 10 test -e "$tmp/$1.up"
+    wait_for test -e "$tmp/$1.up"
 }
 inside() { # name: the words that lead into it
     local pid
@@ -54,20 +55,19 @@ END
 chmod +x "$tmp/agent"
 for i in 0 1 2; do
     # shellcheck disable=SC2016
-    wait_for 10 at "node$i" sh -c 'ip -o link show eth0 | grep -q "state UP"' || plan_skip 'the links do not come up'
+    wait_for at "node$i" sh -c 'ip -o link show eth0 | grep -q "state UP"' || plan_skip 'the links do not come up'
 done
 
 # shellcheck disable=SC2054 # the commas are mpirun's
 over_tcp=(--mca plm rsh --mca plm_rsh_agent "$tmp/agent" --mca plm_rsh_no_tree_spawn 1
     --mca oob_tcp_if_include 10.99.0.0/24 --mca btl tcp,self --mca btl_tcp_if_include 10.99.0.0/24
-    --mca oob_tcp_keepalive_time 3 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 3
     --bind-to none --map-by ppr:1:node)
 launch() { # hosts, command…
     : >"$tmp/world.log"
     inside switch
     "${way[@]}" mpirun -q "${over_tcp[@]}" --host "$1" "${@:2}" >"$tmp/world.log" 2>&1 </dev/null &
     world_pid=$!
-    world_await 60
+    world_await
 }
 hosts=10.99.0.1,10.99.0.2,10.99.0.3
 joined() { are joined 0 1 2; }
@@ -78,7 +78,6 @@ reads_of() {
     done
     echo $sum
 }
-longest() { tail -n 1 "$tmp/reader$1.log" | awk '{ print int($3) }'; }
 received() { at "node$1" cat /proc/net/dev | awk '/eth0/ { print $2 }'; } # bytes
 metrics_sum() { # name
     cat "$tmp"/node[012]/.dealfs/metrics | awk -v name="dealfs_$1" '$1 == name { n += $2 } END { print n + 0 }'
@@ -99,10 +98,12 @@ from_peers() {
 mkdir "$tmp"/wide "$tmp"/wide{0,1}
 head -c 24M /dev/urandom >"$tmp/wide/random"
 seq 1200000 >"$tmp/wide/text"
+# A PING may take three times as long as the slow link, below, needs.
+DEALFS_PING_LOST=20
 ok 'mount on two machines' \
-    launch 10.99.0.1,10.99.0.2 dealfs mount -o "ram=64M,state=$tmp/wide-%h" "$tmp/wide" "$tmp/wide%r"
+    launch 10.99.0.1,10.99.0.2 dealfs mount -o "ram=64M,peer_timeout=600,state=$tmp/wide-%h" "$tmp/wide" "$tmp/wide%r"
 at_exit dealfs umount --world "$tmp/wide0"
-ok 'stage' timeout 60 dealfs stage "$tmp/wide0"
+ok 'stage' dealfs stage "$tmp/wide0"
 for file in random text; do
     reader=$((1 - $(dealfs where "$tmp/wide0" $file | cut -f 2)))
     before=$(received $reader)
@@ -123,7 +124,7 @@ came=$(($(received $reader) - before))
 ok "comes as it is stored: $came bytes" test $((came * 2)) -lt "$(stat -c %s "$tmp/wide/text")"
 is 'all of that from a peer' "$(value "$tmp/wide$reader" bytes.source)" 0
 
-# --- a slow link: a PONG waits behind what is asked for at once, most of the time that a PING may take ---
+# --- a slow link: a PONG waits behind what is asked for at once ---
 # TCP has sent everything, and the other machine has received it.
 all_arrived() { at "node$owner" ss -tnH dst 10.99.0.0/24 | awk '{ n += $3 } END { exit n > 0 }'; }
 owner=$(dealfs where "$tmp/wide0" random | cut -f 2)
@@ -131,24 +132,25 @@ reader=$((1 - owner))
 if at "node$owner" tc qdisc add dev eth0 root tbf rate 8mbit burst 64kb latency 100ms; then
     drop_cache "$tmp/wide$reader/random"
     # shellcheck disable=SC2016
-    ok 'much at once over a slow link' timeout 120 python3 -c '
+    ok 'much at once over a slow link' python3 -c '
 import concurrent.futures, os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY)
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
 with concurrent.futures.ThreadPoolExecutor(7) as pool:
     list(pool.map(lambda i: os.pread(fd, 1 << 20, i << 20), range(7)))' "$tmp/wide$reader/random"
-    ok 'all of it arrives, sooner or later' wait_for 30 all_arrived
+    ok 'all of it arrives, sooner or later' wait_for all_arrived
     is 'both are still joined' "$(value "$tmp/wide0" state), $(value "$tmp/wide1" state)" 'joined, joined'
     at "node$owner" tc qdisc del dev eth0 root
 else
     skip 3 'no slow links'
 fi
-ok 'unmount' timeout 60 dealfs umount --world "$tmp/wide0"
-ok 'mpirun ends' wait_for 30 world_gone
+ok 'unmount' dealfs umount --world "$tmp/wide0"
+ok 'mpirun ends' wait_for world_gone
 
+DEALFS_PING_LOST=600
 world_count=3
 mkdir "$tmp"/node{0,1,2}
-options="ram=32M,peer_timeout=2,state=$tmp/state-%h"
+options="ram=32M,peer_timeout=600,state=$tmp/state-%h"
 ok 'mount on three machines' launch $hosts dealfs mount -o "$options" "$src" "$tmp/node%r"
 is 'each by its own name' "$(cd "$tmp" && echo state-*)" 'state-node0 state-node1 state-node2'
 like 'which the list of nodes has' "$(cat "$tmp/node0/.dealfs/nodes")" 'node0.*node1.*node2'
@@ -163,54 +165,55 @@ read_some() { [ "$(reads_of 1)" -gt $((before + 50)) ]; }
 # --- cut in silence, shorter than peer_timeout ---
 before=$(reads_of 1)
 readers_start 0 1 2
-ok 'all read' wait_for 60 read_some
-before=${EPOCHREALTIME//./}
+ok 'all read' wait_for read_some
 at node2 ip link set eth0 down
-sleep 0.5 # the length of the cut is what is tested
+all_wait() {
+    local i
+    for i in 0 1 2; do [ "$(value "$tmp/node$i" parked)" -ge 1 ] || return; done
+}
+ok 'a short cut: a read on each node waits' wait_for all_wait
 at node2 ip link set eth0 up
-took=$(((${EPOCHREALTIME//./} - before) / 1000))
-ok 'a short cut: all stay in the world' wait_for 20 joined
-ok 'all comes from peers' wait_for 30 from_peers
+ok 'all read again' read_on 0 1 2
+ok 'all are in the world' joined
+ok 'all comes from peers' from_peers
 readers_end 'no reader saw it'
-ok 'but some have waited' awk '/ files, / && $3 > most { most = $3 } END { exit !(most > 0.25) }' "$tmp"/reader?.log
-if [ "$took" -lt 1200 ]; then # after that TCP tries again too late for peer_timeout
-    is 'none in vain' "$(metrics_sum peer_timeouts_total)" 0
-    is 'and the source was not asked' "$(world_sum source.samples 0 1 2)" 100
-else
-    skip 2 "the short cut took $took ms"
-fi
+is 'none waited in vain' "$(metrics_sum peer_timeouts_total)" 0
+is 'and the source was not asked' "$(world_sum source.samples 0 1 2)" 100
+ok 'unmount' world_umount
 
 # --- longer ---
+DEALFS_PING_LOST=10
+over_tcp+=(--mca oob_tcp_keepalive_time 3 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 3)
+options="ram=32M,peer_timeout=2,state=$tmp/state-%h"
+ok 'mount with short timeouts' launch $hosts dealfs mount -o "$options" "$src" "$tmp/node%r"
+ok 'stage' dealfs stage "$tmp/node0"
 readers_start 0 1 2
 late() { awk '$1 == "dealfs_peer_timeouts_total" { print $2 }' "$tmp/node0/.dealfs/metrics"; }
 timeouts() { [ "$(late)" -gt "$before" ]; }
 before=$(late)
 at node2 ip link set eth0 down
-ok 'a long cut: node 0 has waited in vain' wait_for 30 timeouts
+ok 'a long cut: node 0 has waited in vain' wait_for timeouts
+ok 'all read on while it lasts' read_on 0 1 2
 at node2 ip link set eth0 up
 readers_end 'no reader saw an error'
-for i in 0 1 2; do
-    ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
-done
 # A daemon of mpirun that it has lost without hearing of it makes it wait for that without end, whatever it is told; the
 # world is over all the same, which the mounts say.
 no_courier() { ! cat "$tmp"/node[012]/.dealfs/status | grep -q '"courier": *[1-9]'; }
 states() { cat "$tmp"/node[012]/.dealfs/nodes | cut -f 1,4 | tr '\n\t' ' :'; }
 world_end() {
     world_gone || kill "$world_pid"
-    wait_for 2 world_gone && return
+    wait_for world_gone && return
     diag "mpirun hangs; its world: $(states)"
-    wait_for 20 no_courier && kill -9 "$world_pid" && wait_for 10 world_gone
+    wait_for no_courier && kill -9 "$world_pid" && wait_for world_gone
 }
 settled() { joined || world_gone || no_courier; }
 # The world is whole, or joined again by us, and all comes from peers. A round of this takes as long as it takes.
 healed() {
     local rounds=0
-    local -i end=SECONDS+240
     until joined && from_peers; do
-        echo "$((rounds += 1)), $((end - SECONDS)) s left: $(states)"
-        ((SECONDS < end)) || { cat "$tmp/world.log"; return 1; }
-        wait_for 10 settled && joined && continue
+        echo "$((rounds += 1)): $(states)"
+        ((EPOCHSECONDS < tap_deadline)) || { cat "$tmp/world.log"; return 1; }
+        wait_for settled && joined && continue
         world_end && launch $hosts dealfs join "$tmp/node%r" && continue
         echo 'not joined:'
         tail -n 5 "$tmp/world.log"
@@ -218,47 +221,41 @@ healed() {
 }
 ok 'healed: the world is whole, or joined again, and all comes from peers' healed
 
-# --- by reset: connections of one machine die, at once and for a while whenever they are made again ---
+# --- by reset: connections of one machine die, once and repeatedly whenever they are made again ---
 reset() { at node1 ss -K "$@" >>"$tmp/killed" 2>&1; }
-reset_for_long() { # longer than peer_timeout
-    local end=$((${EPOCHREALTIME//./} + 3000000))
-    while ((${EPOCHREALTIME//./} < end)); do
+reset_repeatedly() { # for about as long as peer_timeout
+    local i
+    for ((i = 0; i < 100; i++)); do
         reset "$@"
-        sleep 0.02
+        sleep 0.02 # so that connections are made in between
     done
 }
 among_nodes=(dst 10.99.0.1 or dst 10.99.0.3)
-for cut in 'reset among_nodes' 'reset_for_long among_nodes' 'reset all' 'reset_for_long all'; do
+for cut in 'reset among_nodes' 'reset_repeatedly among_nodes' 'reset all' 'reset_repeatedly all'; do
     read -r how whom <<<"$cut"
     what="${how//_/ }, ${whom//_/ }"
     readers_start 0 1 2
     before=$(reads_of 1)
-    ok "$what: all read" wait_for 60 read_some
+    ok "$what: all read" wait_for read_some
     : >"$tmp/killed"
     if [ "$whom" = all ]; then $how dst 10.99.0.0/24; else $how "${among_nodes[@]}"; fi
     ok "connections are reset: $(grep -c ESTAB "$tmp/killed")" grep -q 'ESTAB.*10\.99\.0' "$tmp/killed"
-    before=$(reads_of 1)
-    ok 'node 1 reads on' wait_for 60 read_some
+    ok 'all read on' read_on 0 1 2
     readers_end 'no reader saw an error'
-    for i in 0 1 2; do
-        ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
-    done
     ok 'healed: the world is whole, or joined again, and all comes from peers' healed
 done
 
 # --- a connection that passes nothing on while it lives, as after a reset with which a message was lost ---
 if at node1 ip rule add pref 10 to 10.99.0.3 ipproto tcp blackhole; then
     readers_start 0 1 2
-    ok 'no message reaches another machine, which lives: the couriers end the world' wait_for 60 are degraded 0 1 2
-    ok 'and say why' wait_for 10 grep -q 'messages to or from node [12] were lost' "$tmp/world.log"
+    ok 'no message reaches another machine, which lives: the couriers end the world' wait_for are degraded 0 1 2
+    ok 'and say why' wait_for grep -q 'messages to or from node [12] were lost' "$tmp/world.log"
+    ok 'all read on' read_on 0 1 2
     readers_end 'no reader saw an error'
-    for i in 0 1 2; do
-        ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
-    done
     at node1 ip rule del pref 10
     ok 'healed: the world is joined again, and all comes from peers' healed
 else
-    skip 7 'no rules of routing'
+    skip 5 'no rules of routing'
 fi
 
 # --- a machine is lost for good: the others go on, and join without it ---
@@ -271,8 +268,9 @@ for pid in /proc/[0-9]*; do
     [ "$(readlink "/proc/$pid/ns/net")" = "$here" ] && [ "$pid" != "$(cat "$tmp/node2.pid")" ] && kill -9 "$pid"
 done
 # Its connections were not closed: only that nothing comes tells it.
-ok 'mpirun ends' wait_for 90 world_gone
-ok 'the two say so' wait_for 30 are degraded 0 1
+ok 'mpirun ends' wait_for world_gone
+ok 'the two say so' wait_for are degraded 0 1
+ok 'they read on' read_on 0 1
 
 # --- unattended: over the hosts that still answer, and again when somebody ends mpirun ---
 # The loop may join them again sooner than we look at their state; their logs tell of each world that has ended.
@@ -286,27 +284,24 @@ inside switch
 "${way[@]}" "$top_srcdir/etc/slurm/join-loop" "$tmp/%h" 10.99.0.1 10.99.0.2 10.99.0.3 \
     >"$tmp/world.log" 2>&1 </dev/null &
 world_pid=$!
-ok 'the loop joins the two' wait_for 60 are joined 0 1
+ok 'the loop joins the two' wait_for are joined 0 1
 like 'and no more' "$(head -n 1 "$tmp/world.log")" 'joining 2 of 3: 10.99.0.1 10.99.0.2$'
 note_ends
 kill "$(pgrep -P "$world_pid" mpirun)"
-ok 'mpirun is ended' wait_for 30 both_ended
-ok 'the loop joins them again' wait_for 60 are joined 0 1
+ok 'mpirun is ended' wait_for both_ended
+ok 'the loop joins them again' wait_for are joined 0 1
 orted=$(processes 'ess_base_vpid 2 ' | head -n 1) # of node 1
 note_ends
 ok 'a daemon of mpirun hangs, and tells nobody who is lost' kill -STOP "$orted"
 kill -9 "$(pid_of 0 courier)"
-ok 'both miss each other all the same' wait_for 30 both_ended
-ok 'the loop ends what hangs, and joins them' wait_for 60 are joined 0 1
+ok 'both miss each other all the same' wait_for both_ended
+ok 'the loop ends what hangs, and joins them' wait_for are joined 0 1
 like 'which it says' "$(cat "$tmp/world.log")" 'mpirun or srun hangs: killed'
 kill -9 "$orted"
 readers_end 'no survivor saw an error'
-for i in 0 1; do
-    ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
-done
 is 'two nodes' "$(value "$tmp/node0" nodes)" 2
-wait_for 10 grep -q ready "$tmp/world.log"
-ok 'what the dead machine has left is taken away' timeout 60 dealfs umount "$tmp/node2"
+wait_for grep -q ready "$tmp/world.log"
+ok 'what the dead machine has left is taken away' dealfs umount "$tmp/node2"
 ok 'unmount, and the loop ends with 0' world_umount
 nothing_left 'nothing is left'
 done_testing

@@ -45,7 +45,7 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 ReturnToService=2
 MpiDefault=none
-KillWait=10
+KillWait=600
 SlurmdParameters=config_overrides
 Prolog=$tmp/prolog
 Epilog=$tmp/epilog
@@ -68,7 +68,12 @@ slurm_pids=() node_pids=()
 slurm_down() { # each writes below $tmp until it has ended
     kill -9 "${node_pids[@]}" # unshare lets no other signal through; all that is in its namespace goes with it
     kill "${slurm_pids[@]}"
-    wait_for 10 slurm_ended || kill -9 "${slurm_pids[@]}"
+    wait_until $((${EPOCHREALTIME//./} + 30000000)) slurm_ended || kill -9 "${slurm_pids[@]}"
+}
+any_ended() { # a daemon
+    local pid
+    for pid in "${slurm_pids[@]}" "${node_pids[@]}"; do ! has_ended "$pid" || return 0; done
+    return 1
 }
 slurm_ended() {
     local pid
@@ -81,7 +86,9 @@ munged -F -f -S "$tmp/munge.sock" --key-file="$tmp/munge.key" --pid-file="$tmp/m
     --seed-file="$tmp/munge.seed" --log-file="$tmp/munged.log" \
     --num-threads=2 >"$tmp/munged.out" 2>&1 &
 slurm_pids+=($!)
-wait_for 10 test -S "$tmp/munge.sock" || plan_skip "munged does not run: $(tail -n 1 "$tmp/munged.out")"
+munged_listens() { [ -S "$tmp/munge.sock" ]; }
+munged_settled() { munged_listens || any_ended; }
+wait_for munged_settled && munged_listens || plan_skip "munged does not run: $(tail -n 1 "$tmp/munged.out")"
 slurmctld -D -c >"$tmp/ctld.out" 2>&1 &
 slurm_pids+=($!)
 for node in n0 n1; do
@@ -90,11 +97,14 @@ for node in n0 n1; do
     node_pids+=($!)
 done
 idle() { [ "$(sinfo -h -p plain -t idle -o %D)" = 2 ]; }
-wait_for 30 idle || plan_skip "Slurm does not run here: $(tail -n 1 "$tmp/n0.out")"
-wait_for 20 timeout 20 srun -N 2 --mpi=pmix true || plan_skip "srun --mpi=pmix does not run here"
+slurm_settled() { idle || any_ended; }
+wait_for slurm_settled && idle || plan_skip "Slurm does not run here: $(tail -n 1 "$tmp/n0.out")"
+wait_for srun -N 2 true
+srun -N 2 --mpi=pmix true 2>"$tmp/pmix.log" ||
+    plan_skip "srun --mpi=pmix does not run here: $(tail -n 1 "$tmp/pmix.log")"
 
 # --- launchers ---
-tap_run timeout 60 srun -N 2 --ntasks-per-node=1 --mpi=none dealfs mount "$src" "$tmp/nowhere"
+tap_run srun -N 2 --ntasks-per-node=1 --mpi=none dealfs mount "$src" "$tmp/nowhere"
 like 'srun without PMIx is refused' "$(cat "$tmp/.output")" 'srun started 2 tasks without PMIx'
 
 # --- the batch script, as it is ---
@@ -111,7 +121,8 @@ while :; do sleep 1 & wait $!; done
 END
 chmod +x "$tmp/bin/torchrun"
 mkdir "$tmp/ssd" "$tmp"/mnt-n{0,1}
-export SOURCE=$src MOUNT=$tmp/mnt-%h/job/data OPTIONS=ram=0,ssd=$tmp/ssd REPORT=$tmp/report TRAIN=train.py
+export SOURCE=$src MOUNT=$tmp/mnt-%h/job/data OPTIONS=ram=0,ssd=$tmp/ssd,peer_timeout=600
+export REPORT=$tmp/report TRAIN=train.py
 export PATH=$tmp/bin:$PATH
 mkdir "$REPORT"
 batch() { # output
@@ -130,8 +141,8 @@ job_processes() {
 job_mounts() { for pid in "${slurmds[@]}"; do grep " $tmp/mnt-" "/proc/$pid/mountinfo"; done; }
 taken_away() { [ -z "$(job_processes)$(job_mounts)" ] && [ ! -e "$tmp/mnt-n0/job" ] && [ ! -e "$tmp/mnt-n1/job" ]; }
 finish() { # what
-    ok "$1: it ends" wait_for 20 ended
-    ok "$1: nothing of it is left" wait_for 10 taken_away
+    ok "$1: it ends" wait_for ended
+    ok "$1: nothing of it is left" wait_for taken_away
     [ "$tap_failed" = 0 ] || diag "$(job_processes | xargs -r ps -fp; job_mounts; ls "$tmp"/mnt-*)"
     [ "$tap_failed" = 0 ] || diag "$(tail -n 40 "$tmp/batch.out")"
 }
@@ -153,15 +164,15 @@ export UNTIL_TERM=1
 rm -f "$REPORT"/*
 job=$(batch "$tmp/batch.out")
 mounting() { grep -q 'is mounted on' "$tmp/batch.out"; }
-ok 'a job that mounts' wait_for 10 mounting
+ok 'a job that mounts' wait_for mounting
 scancel "$job"
 finish 'it is cancelled before it trains'
 
 # --- scancel while it trains ---
 rm -rf "$tmp/ssd"/*
-job=$(DEALFS_SOURCE_FAULTS=delay=1000 batch "$tmp/batch.out")
+job=$(DEALFS_SOURCE_FAULTS=hang DEALFS_STAGE_PATIENCE=3600 batch "$tmp/batch.out")
 stages() { [ -n "$(pgrep --ns $$ --nslist net -f 'dealfs stage')" ]; }
-ok 'a job that stages' wait_for 20 stages
+ok 'a job that stages' wait_for stages
 scancel "$job"
 finish 'it is cancelled while it stages'
 is 'no command has begun' "$(ls "$REPORT")" ''
@@ -169,7 +180,7 @@ is 'no command has begun' "$(ls "$REPORT")" ''
 for words in '' '--signal=TERM'; do
     rm -f "$REPORT"/*
     job=$(batch "$tmp/batch.out")
-    ok 'a job that trains' wait_for 30 is_ready
+    ok 'a job that trains' wait_for is_ready
     # shellcheck disable=SC2086
     scancel $words "$job"
     finish "scancel $words"
@@ -181,7 +192,7 @@ is 'nothing is left in /dev/shm' "$(shared)" ''
 rm -f "$REPORT"/*
 
 job=$(batch "$tmp/batch.out")
-ok 'a job that trains' wait_for 20 is_ready
+ok 'a job that trains' wait_for is_ready
 is 'it read nothing from the source' "$(sum_opened)" 0
 scancel --batch --signal=TERM "$job"
 finish 'SIGTERM to the batch script'
@@ -189,11 +200,11 @@ is 'both nodes have saved' "$(find "$REPORT" -name 'saved-*' | wc -l)" 2
 is 'its exit status' "$(exit_of "$job")" 7:0
 rm -f "$REPORT"/*
 job=$(batch "$tmp/batch.out")
-ok 'a job that trains' wait_for 20 is_ready
+ok 'a job that trains' wait_for is_ready
 scontrol requeue "$job"
 requeued() { [ "$(squeue -h -o %r)" = BeginTime ]; }
-ok 'it is put back into the queue' wait_for 60 requeued
-ok 'nothing of it is left' wait_for 10 taken_away
+ok 'it is put back into the queue' wait_for requeued
+ok 'nothing of it is left' wait_for taken_away
 is 'both nodes have saved' "$(find "$REPORT" -name 'saved-*' | wc -l)" 2
 scancel "$job"
 finish 'the requeued job'
@@ -217,18 +228,18 @@ fi
 
 # --- prolog and epilog ---
 # shellcheck disable=SC2016
-timeout 120 srun -p mounted -N 2 --ntasks-per-node=1 --mpi=pmix bash -c '
+srun -p mounted -N 2 --ntasks-per-node=1 --mpi=pmix bash -c '
     data=$1/job-$SLURM_JOB_ID/data
     dealfs join "$data" &
     courier=$!
-    dealfs wait --nodes 2 --timeout 60 "$data" && diff -r -x .dealfs "$2" "$data" && echo "right $SLURMD_NODENAME"
+    dealfs wait --nodes 2 "$data" && diff -r -x .dealfs "$2" "$data" && echo "right $SLURMD_NODENAME"
     : >"$1/over-$SLURMD_NODENAME" # the first that leaves ends the world, which the other may wait for still
     until [ -e "$1/over-n0" ] && [ -e "$1/over-n1" ]; do sleep 0.1; done
     kill $courier; wait $courier' - "$tmp" "$src" >"$tmp/prolog.out" 2>&1
 is 'a job that the prolog mounts for reads on both nodes' "$(grep -c '^right n[01]$' "$tmp/prolog.out")" 2
 [ "$(grep -c '^right' "$tmp/prolog.out")" = 2 ] || diag "$(tail -n 20 "$tmp/prolog.out" "$tmp/prolog.log")"
 no_keeper() { [ -z "$(processes dealfs-keeper)" ]; }
-ok 'the epilog has taken the mounts away' wait_for 60 no_keeper
+ok 'the epilog has taken the mounts away' wait_for no_keeper
 is 'and said nothing' "$(cat "$tmp/prolog.log" "$tmp/epilog.log")" ''
 
 done_testing

@@ -10,8 +10,8 @@ files=$(find "$src" -type f | wc -l)
 bytes=$(find "$src" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
 faults=$tmp/faults
 : >"$faults"
-export DEALFS_SOURCE_FAULTS="file=$faults"
-world_default=ram=160M
+export DEALFS_SOURCE_FAULTS="file=$faults" DEALFS_STAGE_PATIENCE=3600
+world_default=ram=160M,peer_timeout=600
 
 # The state that node $2 has in the eyes of node $1.
 seen() { awk -F'\t' -v number="$2" '$1 == number { print $4 }' "$tmp/node$1/.dealfs/nodes"; }
@@ -40,7 +40,7 @@ for i in 0 1 2; do
 done
 is 'ids are told right' "$(cut -f2 "$tmp/node2/.dealfs/nodes")" "$(for i in 0 1 2; do value "$tmp/node$i" id; done)"
 ok 'all are well' dealfs status "$tmp/node1"
-ok 'wait for all' dealfs wait --nodes 3 --timeout 5 "$tmp/node0"
+ok 'wait for all' dealfs wait --nodes 3 "$tmp/node0"
 one_line 'wait for more than there are' '3 of 4 nodes' dealfs wait --nodes 4 --timeout 0.2 "$tmp/node0"
 like 'metrics tell the state' "$(cat "$tmp/node1/.dealfs/metrics")" 'dealfs_state\{state="joined"\} 1'
 
@@ -54,24 +54,24 @@ is 'nobody keeps anything yet' "$(dealfs where "$tmp/node1" "${paths[@]}" | cut 
 is 'that read nothing' "$(world_sum source.samples 0 1 2)" 0
 
 # --- stopped ---
-echo hang >"$faults"
-timeout 60 dealfs stage "$tmp/node1" >"$tmp/stage.log" 2>&1 &
+set_faults hang
+env --default-signal=INT dealfs stage "$tmp/node1" >"$tmp/stage.log" 2>&1 &
 stage=$!
 tap_pids+=("$stage")
-ok 'staging at one node stages all' wait_for 20 all_stages running
+ok 'staging at one node stages all' wait_for all_stages running
 kill -INT "$stage"
 status=0
 wait "$stage" || status=$?
 is 'Ctrl-C ends it with 1' "$status" 1
 like 'it says how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. resumes it'
-ok 'and stops all' wait_for 20 all_stages stopped
-: >"$faults"
+ok 'and stops all' wait_for all_stages stopped
+set_faults ''
 
 # --- staged ---
 before=$(world_sum source.bytes 0 1 2)
 is 'staging is not over' "$((before < bytes))" 1
 like 'from another node it goes on to the end' \
-    "$(timeout 60 dealfs stage "$tmp/node2" 2>/dev/null)" "^$files of $files files checked.*
+    "$(dealfs stage "$tmp/node2" 2>/dev/null)" "^$files of $files files checked.*
   3 nodes hold "
 is 'every byte was read once in the world' "$(world_sum source.bytes 0 1 2)" "$bytes"
 for i in 0 1 2; do
@@ -81,18 +81,18 @@ for i in 0 1 2; do
         "$(dealfs where "$tmp/node$i" "${paths[@]}" | awk -F'\t' -v me=$i '$2 == me && $3 != "ram"' | wc -l)" 0
     like 'each has a part of the large file' "$(value "$tmp/node$i" source.samples)" '^[1-9]'
     is 'and tells how full it is' "$(told 0 $i capacity)" "$(value "$tmp/node$i" ram.capacity)"
-    ok 'as it is' wait_for 10 held_is_told $i
+    ok 'as it is' wait_for held_is_told $i
 done
-ok 'staged again' timeout 20 dealfs stage "$tmp/node0"
+ok 'staged again' dealfs stage "$tmp/node0"
 is 'nothing was read for that' "$(world_sum source.bytes 0 1 2)" "$bytes"
 reads 'node 1 reads all' "$src" "$tmp/node1"
 is 'from nobody but nodes' "$(world_sum source.bytes 0 1 2)" "$bytes"
-ok 'and others hear of it' wait_for 10 reads_are_told 1
+ok 'and others hear of it' wait_for reads_are_told 1
 
 # --- over ---
 ok 'the world ends' world_leave
 for i in 0 1 2; do
-    ok "node $i is degraded" wait_for 10 state_is $i degraded
+    ok "node $i is degraded" wait_for state_is $i degraded
     is 'it remembers the others' "$(value "$tmp/node$i" nodes) $(seen "$i" $(((i + 1) % 3)))" '3 lost'
     is 'and who owned what' "$(dealfs where "$tmp/node$i" "${paths[@]}" | cut -f2)" "$owners"
     exits 3 'its status says so' dealfs status "$tmp/node$i"
@@ -102,13 +102,13 @@ for i in 0 1 2; do
 done
 sh -c "exec $(value "$tmp/node1" lost.rejoin)" >"$tmp/world.log" 2>&1 </dev/null &
 world_pid=$!
-ok 'the way back works when it is pasted' wait_for 30 are joined 0 1 2
+ok 'the way back works when it is pasted' wait_for are joined 0 1 2
 is 'all are well again, with the numbers they had' \
     "$(dealfs status "$tmp/node1" | grep -c 'node 1 of 3\|health *good')" 2
 ok 'it ends' world_leave
-for i in 0 1 2; do wait_for 10 state_is $i degraded; done
+for i in 0 1 2; do wait_for state_is $i degraded; done
 one_line 'wait does not take it for a world' '1 of 3 nodes' dealfs wait --nodes 3 --timeout 0.2 "$tmp/node0"
-ok 'one that is alone stages what it owns' timeout 20 dealfs stage "$tmp/node0"
+ok 'one that is alone stages what it owns' dealfs stage "$tmp/node0"
 is 'which is there' "$(world_sum source.bytes 0 1 2)" "$bytes"
 ok 'join' world_join 2 0
 is 'numbers are those of the new world' "$(cat "$tmp/node2/.dealfs/node" "$tmp/node0/.dealfs/node")" $'0\n1'

@@ -5,19 +5,20 @@
 
 src=$tmp/src nodes=(0 1 2) files=48 epoch=0
 make_files "$src" $files 60000
-world_default=ram=16M
+# No answer is late and no stopped courier is given up, however slow the machine is.
+world_default=ram=16M,peer_timeout=600
 export DEALFS_HALT=$tmp/halt
 mkdir "$tmp/halt"
 
 exchange() { # node, epoch
-    timeout 30 dealfs exchange "$tmp/node$1" epoch="$2" fraction=0.25 seed=7 >"$tmp/exchange$1.log" 2>&1
+    dealfs exchange "$tmp/node$1" epoch="$2" fraction=0.25 seed=7 wait=3600 >"$tmp/exchange$1.log" 2>&1
 }
 turn_of() { value "$tmp/node$1" turn.number; }
 layout_of() { value "$tmp/node$1" layout; }
-alike() { wait_for 10 eval 'all_alike turn_of "${nodes[@]}" && all_alike layout_of "${nodes[@]}"'; }
+alike() { wait_for eval 'all_alike turn_of "${nodes[@]}" && all_alike layout_of "${nodes[@]}"'; }
 
 ok 'mount' world_mount 3
-ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+ok 'stage' dealfs stage "$tmp/node0"
 is 'the world has not turned yet' "$(turn_of 1)" 0
 first=$(layout_of 0)
 
@@ -48,7 +49,7 @@ pinned() { # how many plans the nodes have of an epoch, from the layout that nod
     local i layout
     layout=$(layout_of 0)
     for i in "${nodes[@]}"; do
-        timeout 10 dealfs plan "$tmp/node$i" epoch=1 ranks=3 batch=4 mode=local layout="$layout" | md5sum
+        dealfs plan "$tmp/node$i" epoch=1 ranks=3 batch=4 mode=local layout="$layout" | md5sum
     done | sort -u | wc -l
 }
 next_server() { follows 1 server "$1" && state_is 1 joined; }
@@ -56,7 +57,7 @@ tells() { dealfs status "$tmp/node1" | grep -q "the world cannot be saved in .*:
 turn_unsaved() { # words of health
     epoch=$((epoch + 1))
     exchange 0 $epoch || { cat "$tmp/exchange0.log"; return 1; }
-    alike && [ "$(pinned)" = 1 ] && wait_for 10 tells "$1"
+    alike && [ "$(pinned)" = 1 ] && wait_for tells "$1"
 }
 for fault in 'save-layout 28 No space left on device' 'save-world 5 Input/output error'; do
     server=$(pid_of 1 server)
@@ -64,32 +65,35 @@ for fault in 'save-layout 28 No space left on device' 'save-world 5 Input/output
     echo "$point $number" >"$tmp/halt/$server"
     ok "a write that fails, $point: all turn, plan the same, and it is said" turn_unsaved "$words"
     kill -9 "$server"
-    ok 'the next server' wait_for 20 next_server "$server"
+    ok 'the next server' wait_for next_server "$server"
     ok 'has the layout of all' alike
 done
 mv "$tmp/state1" "$tmp/away"
 ok 'the state directory is removed: the same' turn_unsaved 'No such file'
 mv "$tmp/away" "$tmp/state1"
 saved() { [ -s "$tmp/state1/layout-$(layout_of 0)" ]; }
-ok 'when it is back the world is saved' wait_for 20 saved
+ok 'when it is back the world is saved' wait_for saved
 
 # --- a courier that is stopped: who asks is answered in time, and no plan waits ---
-courier=$(pid_of 1 courier) SECONDS=0
+courier=$(pid_of 1 courier)
 kill -STOP "$courier"
+background dealfs exchange "$tmp/node0" epoch=500 fraction=0.5 wait=3600 >"$tmp/patient.log" 2>&1
+patient=$!
 one_line 'the request fails when its time is over' 'exchange .*: the nodes have not agreed on it in time' \
-    timeout 30 dealfs exchange "$tmp/node0" epoch=500 fraction=0.5 wait=2
-ok "it waited no longer: $SECONDS s" test $SECONDS -lt 15
+    dealfs exchange "$tmp/node0" epoch=500 fraction=0.5 wait=2
+ok 'one that was told to wait longer still waits' kill -0 $patient
 is 'plans are made meanwhile' "$(pinned)" 1
 like 'it is a line of health' "$(dealfs status "$tmp/node0")" 'the last change of owners .exchange. took too long'
 kill -CONT "$courier"
-ok 'when it goes on so do all' exchange 0 501
+ok 'when it goes on so does the other request' wait $patient
+ok 'and the next one' exchange 0 501
 ok 'together' alike
 
 # --- two jobs, whose exchanges interleave: each has its own layouts ---
 job() { # node, first epoch
     local e
     for e in 0 1 2; do
-        timeout 60 dealfs exchange "$tmp/node$1" epoch=$(($2 + e)) fraction=0.2 seed="$1" >"$tmp/job$1" 2>&1 || return
+        dealfs exchange "$tmp/node$1" epoch=$(($2 + e)) fraction=0.2 seed="$1" wait=3600 >"$tmp/job$1" 2>&1 || return
         sed -n 's/.*layout \([0-9a-f]*\).*/\1/p' "$tmp/job$1" >>"$tmp/layouts$1"
     done
 }
@@ -102,13 +106,14 @@ two_jobs() {
 }
 turns=$(turn_of 0)
 ok 'two jobs exchange' two_jobs
+ok 'all nodes have their last turn' alike
 is 'each its own way' "$(cat "$tmp"/layouts[02] | sort -u | wc -l)" 6
 is 'and each turn once' "$(turn_of 1)" $((turns + 6))
 agree() {
     local layout i
     while read -r layout; do
         for i in "${nodes[@]}"; do
-            timeout 10 dealfs plan "$tmp/node$i" epoch=9 ranks=3 batch=4 mode=local layout="$layout" >"$tmp/plan$i" &&
+            dealfs plan "$tmp/node$i" epoch=9 ranks=3 batch=4 mode=local layout="$layout" >"$tmp/plan$i" &&
                 cmp "$tmp/plan$i" "$tmp/plan0" || return
         done
     done < <(cat "$tmp"/layouts[02])

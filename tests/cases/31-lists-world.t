@@ -3,6 +3,8 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
+world_default=ram=64M,peer_timeout=600
+export DEALFS_COURIER_BACK=3600 # a server that restarts waits for its courier, however slow the machine is
 mkdir -p "$src/a"
 for i in {00..59}; do echo "$i" >"$src/a/$i"; done
 put() { request "$1" "$tmp/paths" samples "name=$2"; } # node, name; $tmp/paths has the list
@@ -54,7 +56,7 @@ kill -9 "$old"
     put 1 late >"$tmp/put.log"
 ) &
 putting=$!
-ok 'a server restarts without its courier' wait_for 10 follows 1 server "$old"
+ok 'a server restarts without its courier' wait_for follows 1 server "$old"
 kill -CONT "$courier"
 wait $putting
 like 'it waits for the courier to replace a list' "$(cat "$tmp/put.log")" '^55.'
@@ -62,14 +64,14 @@ same 'which all have then' late 1 0 2
 
 # --- nodes that are away ---
 ok 'the world ends' world_leave
-ok 'each node is alone' wait_for 10 are degraded 0 1 2
+ok 'each node is alone' wait_for are degraded 0 1 2
 paths {30..40}
 like 'node 0 puts a list' "$(put 0 alone)" '^11.'
 is 'node 1 removes one' "$(remove 1 other)" removed
 is 'node 2 still has it' "$(lists 2)" 'all imagefolder late other'
 ok 'they join' world_join 2 1 0
 has() { [ "$(lists "$1")" = 'all alone imagefolder late' ]; }
-for i in 0 1 2; do ok "node $i has what was put, and not what was removed" wait_for 20 has "$i"; done
+for i in 0 1 2; do ok "node $i has what was put, and not what was removed" wait_for has "$i"; done
 same 'what was put is planned' alone 0 1 2
 ok 'umount --world' world_umount
 ok 'they are mounted again' world_mount 3
@@ -80,14 +82,14 @@ paths {01..05}
 fill() { for i in {10..71}; do put 0 "z$i" || return; done >"$tmp/put.log"; }
 ok 'node 0 has 64 lists' fill
 full() { [ "$(lists 1 | wc -w)" = 66 ]; } # with all and imagefolder
-ok 'node 1, too' wait_for 20 full
+ok 'node 1, too' wait_for full
 ok 'the world ends' world_leave
-ok 'node 0 is alone' wait_for 10 state_is 0 degraded
+ok 'node 0 is alone' wait_for state_is 0 degraded
 is 'node 0 removes the last one' "$(remove 0 z71)" removed
 like 'and puts one with an earlier name' "$(put 0 first)" '^5.'
 ok 'they join' world_join 0 1 2
 exchanged() { [[ " $(lists "$1") " == *' first '* && " $(lists "$1") " != *' z71 '* ]]; }
-for i in 1 2; do ok "node $i makes room first, and has the new one" wait_for 20 exchanged $i; done
+for i in 1 2; do ok "node $i makes room first, and has the new one" wait_for exchanged $i; done
 ok 'umount --world' world_umount
 nothing_left 'nothing is left'
 done_testing

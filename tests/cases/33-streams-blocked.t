@@ -29,22 +29,22 @@ all_wait() { [ "$(ps -o stat= -p "$(IFS=,; echo "${pids[*]}")" | grep -c D)" = $
 
 # The look-ahead of a stream begins with two of eight threads, so two waiting streams leave threads for a third one.
 read_slow 2
-ok 'two readers of the slow source wait' wait_for 60 all_wait
+ok 'two readers of the slow source wait' wait_for all_wait
 before=$(answered "$mnt" ram)
 exec 3<"$(stream cached 3)"
 is 'the first bytes of a stream of cached samples are read' "$(head -c 4096 <&3 | wc -c)" 4096
 read_ahead() { [ $(($(answered "$mnt" ram) - before)) -ge $((1 << 20)) ]; }
-ok 'what follows is read ahead' wait_for 30 read_ahead
+ok 'what follows is read ahead' wait_for read_ahead
 exec 3<&-
 
 read_slow $readers
-ok 'all readers of the slow source wait' wait_for 60 all_wait
-ok 'a stream of cached samples is read' timeout 100 cmp "$src/cached/a" "$(natural cached 1)"
-ok 'and one in another order' timeout 100 cp "$(stream cached 2)" "$tmp/copy"
+ok 'all readers of the slow source wait' wait_for all_wait
+ok 'a stream of cached samples is read' cmp "$src/cached/a" "$(natural cached 1)"
+ok 'and one in another order' cp "$(stream cached 2)" "$tmp/copy"
 is 'which is all of it' "$(stat -c %s "$tmp/copy")" $((20 << 20))
-ok 'the slow ones still wait' all_wait
+ok 'the slow ones still wait' wait_for all_wait # not, if one of them had ended
 kill "${pids[0]}"
-ok 'one that is killed ends' wait_for 20 has_ended "${pids[0]}"
+ok 'one that is killed ends' wait_for has_ended "${pids[0]}"
 set_faults ''
 bad=0
 for pid in "${pids[@]:1}"; do wait "$pid" || bad=$((bad + 1)); done

@@ -13,7 +13,7 @@ for size in 4096 262144; do
     dealfs index "$tmp/node0" --output "$tmp/rows$size" --format fixed=$size 2>/dev/null
 done
 streams() { # what, node, size, words
-    timeout 200 python3 "$top_srcdir/tests/lib/streams.py" "$1" "$tmp/node$2" "$src" "rows$3=$tmp/rows$3" "${@:4}" 2>&1
+    python3 "$top_srcdir/tests/lib/streams.py" "$1" "$tmp/node$2" "$src" "rows$3=$tmp/rows$3" "${@:4}" 2>&1
 }
 of() { echo "epoch=$1,ranks=3,batch=16,samples=rows$2,rank=$3,mode=${4:-regular}"; }
 for node in 0 1 2; do
@@ -27,6 +27,7 @@ for size in 4096 262144; do
         "$(pid_of 1 server) $(pid_of 2 server) $(pid_of 0 server)")" same
 done
 keeper=$(pid_of 2 keeper)
+ok 'node 2 has a backup' wait_for pgrep -P "$keeper" dealfs-backup
 lost=$(pid_of 2 server)+$keeper+$(pgrep -P "$keeper" dealfs-backup)+$(pid_of 2 courier)
 is 'a node is lost' "$(streams survive 0 4096 "$(of 3 4096 0)" "$lost")" same
 ok 'the world ends with it' world_ended

@@ -11,6 +11,7 @@ make_files "$src" 120 3000
 mkdir "$tmp/state0"
 mount -t tmpfs -o size=8M tmpfs "$tmp/state0" || bail_out 'no small disk'
 at_exit umount -l "$tmp/state0"
+world_default=ram=64M,peer_timeout=600 # no answer is late, and no stopped courier is given up
 ok 'two nodes, of which one has a small disk' world_mount 2
 kept=$tmp/state0/samples
 layout=$(value "$tmp/node0" layout)
@@ -33,7 +34,7 @@ is 'and used' "$(ask 0)" "$up"
 
 # --- a full disk ---
 fill_disk() { ! cat /dev/zero >"$tmp/state0/full" 2>/dev/null; }
-rejoined() { restart "$tmp/node$1" server && wait_for 30 state_is "$1" joined; } # the server of a node
+rejoined() { restart "$tmp/node$1" server && wait_for state_is "$1" joined; } # the server of a node
 ok 'the disk is full' fill_disk
 like 'costs cannot be put' "$(put 0 down)" 'No space left on device: save the list `tokens`'
 is 'those before are used' "$(ask 0)" "$up"
@@ -49,7 +50,7 @@ like 'they stay gone' "$(ask 0)" 'there is no cost list `tokens`'
 put 1 down >"$tmp/put" &
 putting=$!
 refused() { grep -q 'sample list tokens of node 1: No space left on device' "$(value "$tmp/node0" log)"; }
-ok 'costs from the other node find no room' wait_for 20 refused
+ok 'costs from the other node find no room' wait_for refused
 rm "$tmp/state0/full"
 wait "$putting"
 like 'their upload waits for room' "$(<"$tmp/put")" $'^120\t'
@@ -63,7 +64,7 @@ traced() { [ -z "$(grep -L '^TracerPid:[[:space:]]*[1-9]' /proc/"$1"/task/*/stat
 inject() { # rule: of the server of node 0, until let_go
     background strace -f -qq -o "$tmp/trace" -p "$(pid_of 0 server)" -e "inject=$1"
     tracer=$!
-    wait_for 20 traced "$(pid_of 0 server)"
+    wait_for traced "$(pid_of 0 server)"
 }
 let_go() {
     kill "$tracer" 2>/dev/null
@@ -81,7 +82,7 @@ old=$(pid_of 0 server)
 ok 'the server dies before the file has its name' inject 'renameat:signal=SIGKILL'
 put 0 down >"$tmp/died" 2>&1
 let_go
-ok 'another one follows' wait_for 30 follows 0 server "$old"
+ok 'another one follows' wait_for follows 0 server "$old"
 is 'the costs are as they were' "$(ask 0)" "$up"
 is 'nothing half-written is left' "$(ls -A "$kept")" tokens
 
@@ -114,19 +115,21 @@ answered() {
     [[ $answer != *'could not get'* ]]
 }
 kill -CONT "$courier"
-ok 'the next server waits for its courier' wait_for 30 answered
+ok 'the next server waits for its courier' wait_for answered
 is 'and gets the costs from the other node' "$answer" "$up"
-ok 'it is in the world again' wait_for 30 state_is 0 joined
+ok 'it is in the world again' wait_for state_is 0 joined
 
 # --- removed while a plan is made by them ---
 cat >"$tmp/long.py" <<'END'
-import os, random, struct, sys, threading, time
+import os, random, struct, sys, threading
+from tap import wait_for
 node, other, server, layout = sys.argv[1:]
 draw = random.Random(1)
 costs = struct.pack('<120I', *(1000 * draw.randint(1, 7) + draw.randint(0, 5) for _ in range(120)))
-order = struct.pack('<400000I', *(draw.randrange(120) for _ in range(400000)))
-line = (f'plan epoch=0 ranks=1024 nodes={",".join("01"[r % 2] for r in range(1024))} batch=4 rank=7 order=u32 '
-        f'distinct=no layout={layout} cost=long balance=1 reply=u32')
+def line_of(epoch):
+    nodes = ','.join('01'[r % 2] for r in range(1024))
+    return (f'plan epoch={epoch} ranks=1024 nodes={nodes} batch=4 rank=7 order=u32 distinct=no layout={layout} '
+            'cost=long balance=1 reply=u32')
 
 def request(node, line, payload=b''):
     fd = os.open(f'{node}/.dealfs/control', os.O_RDWR)
@@ -143,24 +146,39 @@ def worked():
     fields = open(f'/proc/{server}/stat').read().rsplit(')', 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
-request(node, 'costs name=long', costs)
-found = []
-began = worked()
-planning = threading.Thread(target=lambda: found.append(request(node, line, order)))
-planning.start()
-while worked() < began + 0.3:
-    assert planning.is_alive(), 'the plan was made at once'
-    time.sleep(0.01)
-request(node, 'costs name=long action=remove')
-assert planning.is_alive(), 'the plan was made before the removal'
-request(node, 'costs name=long', costs[::-1])
-planning.join()
-assert len(found[0]) == 4 * (400000 // 1024 + 1), len(found[0])
+def removed_meanwhile(line, order):
+    """The plan, and whether the costs were removed and replaced while it was made. b'': they were removed before."""
+    def plan():
+        try:
+            found.append(request(node, line, order))
+        except FileNotFoundError:
+            found.append(b'')
+    request(node, 'costs name=long', costs)
+    found = []
+    began = worked()
+    planning = threading.Thread(target=plan)
+    planning.start()
+    wait_for(lambda: worked() >= began + 0.3 or not planning.is_alive(), pause=0.01)
+    request(node, 'costs name=long action=remove')
+    meanwhile = planning.is_alive()
+    request(node, 'costs name=long', costs[::-1])
+    planning.join()
+    return found[0], meanwhile
+
+count, epoch, found, meanwhile = 400000, 0, b'', False
+while not (found and meanwhile):
+    epoch += 1
+    count += count // 2 * (found != b'') # a longer one, if the plan was made before
+    order = struct.pack(f'<{count}I', *(draw.randrange(120) for _ in range(count)))
+    line = line_of(epoch)
+    found, meanwhile = removed_meanwhile(line, order)
+assert len(found) == 4 * ((count + 1023) // 1024), len(found)
 request(other, 'costs name=long', costs)
-assert request(other, line, order) == found[0], 'another plan'
+assert request(other, line, order) == found, 'another plan'
 END
-ok 'a plan is made by costs that are removed and replaced meanwhile' timeout 200 \
-    python3 "$tmp/long.py" "$tmp/node0" "$tmp/node1" "$(pid_of 0 server)" "$layout"
+ok 'a plan is made by costs that are removed and replaced meanwhile' \
+    env PYTHONPATH="$top_srcdir/tests/lib" \
+    python3 -B "$tmp/long.py" "$tmp/node0" "$tmp/node1" "$(pid_of 0 server)" "$layout"
 
 ok 'umount --world' world_umount
 umount "$tmp/state0"

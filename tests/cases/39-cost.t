@@ -15,8 +15,9 @@ for i in range(192):
         f.write(b'a ' * min(20000, int(1000 * draw.lognormvariate(0, 0.9))))
 END
 python3 "$tmp/make.py" "$src"
+world_default=ram=64M,peer_timeout=600
 ok 'two nodes' world_mount 2
-ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+ok 'stage' dealfs stage "$tmp/node0"
 ask() { dealfs plan "$tmp/node0" "$@"; }
 field() { grep -Eo "\"$1\":[0-9.]*" | head -1 | sed 's/.*://'; }
 base=(epoch=1 ranks=4 batch=16 layout="$(value "$tmp/node0" layout)")
@@ -172,7 +173,7 @@ assert {request(node, f'plan {line} cost=storm') for node in nodes} <= right
 assert request(nodes[0], 'costs name=storm action=remove').strip() == b'removed'
 END
 ok '64 clients plan while costs are put and removed' \
-    timeout 120 python3 "$tmp/storm.py" "$tmp/node0" "$tmp/node1" "${base[*]}"
+    python3 "$tmp/storm.py" "$tmp/node0" "$tmp/node1" "${base[*]}"
 is 'removed' "$(upload 1 'costs name=tokens action=remove' '')" 'removed'
 like 'gone on all nodes' "$(ask "${base[@]}" cost=tokens 2>&1)" 'there is no cost list `tokens`'
 like 'not removed twice' "$(upload 0 'costs name=tokens action=remove' '')" 'there is no cost list `tokens`'
@@ -215,7 +216,7 @@ printf '%d\n' 3 7 100 >"$tmp/left"
 feeding drop "$tmp/node0" "$tmp/all"
 ask epoch=5 ranks=1 nodes=0 batch=16 rank=0 without=broken feed=yes >"$tmp/fed"
 is_fed() { [ "$(feeding cached "$tmp/node0" "$tmp/fed" 0 189 --seen "$tmp/seen")" = 189 ]; }
-ok 'what is left is read ahead' wait_for 60 is_fed
+ok 'what is left is read ahead' wait_for is_fed
 is 'and nothing else' "$(feeding cached "$tmp/node0" "$tmp/left" 0 3)" 0
 like 'an unknown list' "$(ask "${base[@]}" without=none 2>&1)" 'there is no sample list `none`'
 like 'nothing would be left' "$(ask "${base[@]}" without=all 2>&1)" '`without`: this list leaves no samples'
@@ -311,7 +312,7 @@ for python in /usr/bin/python3 ${PYTHON:+"$PYTHON"} python3; do
     ok 'a sampler deals by cost, and explains a step' env PYTHONPATH="$top_srcdir/etc/python" OMP_NUM_THREADS=1 \
         "$python" -B "$tmp/sampler.py" "$tmp/node0" "$src" "${base[3]#layout=}"
     ok 'a group of ranks that have two nodes each: partners read the same samples' \
-        env PYTHONPATH="$top_srcdir/etc/python" OMP_NUM_THREADS=1 timeout 60 \
+        env PYTHONPATH="$top_srcdir/etc/python" OMP_NUM_THREADS=1 \
         "$python" -B "$tmp/pairs.py" "$tmp/node0" "$tmp/node1" "${base[3]#layout=}" "file://$tmp/meet"
     like 'the example uploads costs' "$("$python" -B "$top_srcdir/etc/examples/costs.py" "$tmp/node1" words 4 16)" \
         '^words: the slowest rank costs 1\.0[0-2] times the mean \(without cost=: 1\.[1-9][0-9]\)$'

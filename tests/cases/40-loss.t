@@ -32,7 +32,8 @@ moving         courier               ends
 src=$tmp/src all=(0 1 2) files=90 bytes=$((90 * 100000))
 make_compressible "$src" $files 100000
 # Some files find no room, as they are; compressed all do.
-world_default=ram=3500K,peer_timeout=2,exchange,exchange_rate=1M
+# No answer of a node that lives is late, however slow the machine is.
+world_default=ram=3500K,peer_timeout=60,exchange,exchange_rate=1M
 export DEALFS_HALT=$tmp/halt
 mkdir "$tmp/halt"
 seed=${SEED:-$((EPOCHSECONDS % 32768))}
@@ -50,7 +51,7 @@ reading() {
 reader_ended() { ! kill -0 "${reader[$1]}" || [ "$(ps -o stat= -p "${reader[$1]}")" = Z ]; }
 read_right() { # and no more of it
     : >"$tmp/stop$1"
-    wait_for 30 reader_ended "$1" && wait "${reader[$1]}" && return
+    wait_for reader_ended "$1" && wait "${reader[$1]}" && return
     tail -n 5 "$tmp/reader$1.log"
     return 1
 }
@@ -82,13 +83,14 @@ shuffle() { # in `shuffled`, by this seed
 moment() { printf -v pause '0.%03d' $((RANDOM % $1)) && sleep "$pause"; }
 join() { # these, in any order
     shuffle "$@"
-    world_join "${shuffled[@]}" && wait_for 20 are joined "$@"
+    world_join "${shuffled[@]}" && wait_for are joined "$@"
 }
 
 # --- what the world does: `asked` is a request that has been begun, if there is one ---
 number=0 asked='' halted=()
 ask() { # words for dealfs; where nobody is lost
-    timeout 60 dealfs "$1" "$tmp/node$(((i + 2) % 3))" "${@:2}" >"$tmp/asked.log" 2>&1 &
+    [ "$1" = stage ] || set -- "$@" wait=3600
+    dealfs "$1" "$tmp/node$(((i + 2) % 3))" "${@:2}" >"$tmp/asked.log" 2>&1 &
     asked=$!
 }
 # The server or courier of each victim stops when it comes to a point; a keeper goes as its server stands there.
@@ -109,32 +111,30 @@ begin_reading() { moment 300; }
 stages() { [ "$(value "$tmp/node0" stage.state)" != idle ]; }
 begin_staging() {
     ask stage
-    wait_for 20 stages
+    wait_for stages
 }
 has_begun() { [ "$(pgrep -cP "$world_pid")" -ge 3 ]; }
 begin_joining() {
-    world_leave -TERM && wait_for 20 are degraded "${all[@]}" || return
+    world_leave -TERM && wait_for are degraded "${all[@]}" || return
     world_launch -n 1 dealfs join "$tmp/node0" : -n 1 dealfs join "$tmp/node1" : -n 1 dealfs join "$tmp/node2"
-    wait_for 10 has_begun && moment 900
+    wait_for has_begun && moment 900
 }
 begin_turn() { # point, victims
     halts "$@"
     ask exchange epoch=$((number += 1)) fraction=0.05 seed=7
-    wait_for 20 have_halted
+    wait_for have_halted
 }
 # What readers read moves at once, so that they can end a move before it is looked at: then there is another one.
 begin_moving() { # point, victims
     if [ -n "$1" ]; then
         halts "$@"
         ask shuffle seed=$((number += 1))
-        wait_for 20 have_halted
+        wait_for have_halted
         return
     fi
-    for _ in 1 2 3 4 5; do
-        timeout 60 dealfs shuffle "$tmp/node0" seed=$((number += 1)) || return
-        [ "$(value "$tmp/node0" move.state)" != moving ] || return 0
+    until [ "$(value "$tmp/node0" move.state)" = moving ]; do
+        dealfs shuffle "$tmp/node0" seed=$((number += 1)) wait=3600 || return
     done
-    return 1
 }
 
 # --- who is lost: of node i, and of those after it ---
@@ -159,11 +159,11 @@ lose_keeper_then_server() {
     local server keeper
     server=$(pid_of "$i" server) keeper=$(pid_of "$i" keeper)
     kill -9 "$keeper"
-    wait_for 20 follows "$i" keeper "$keeper" && kill -9 "$server" && lost[$i:server]=$server
+    wait_for follows "$i" keeper "$keeper" && kill -9 "$server" && lost[$i:server]=$server
 }
 # mpirun tells nobody who is lost.
 lose_courier_then_mpirun() {
-    kill -STOP "$world_pid" && kill -9 "$(pid_of "$i" courier)" && wait_for 30 are degraded "${all[@]}" || return
+    kill -STOP "$world_pid" && kill -9 "$(pid_of "$i" courier)" && wait_for are degraded "${all[@]}" || return
     kill -9 "$world_pid"
 }
 none_of_node() { [ -z "$(processes "$tmp/state$i ")" ]; }
@@ -171,20 +171,20 @@ none_of_node() { [ -z "$(processes "$tmp/state$i ")" ]; }
 lose_node() {
     local left=() k
     for k in "${all[@]}"; do [ "$k" = "$i" ] || left+=("$k"); done
-    read_right "$i" && kill_whole "$i" && world_ended && wait_for 10 none_of_node || return
-    wait_for 20 are degraded "${left[@]}" && read_on "${left[@]}" &&
+    read_right "$i" && kill_whole "$i" && world_ended && wait_for none_of_node || return
+    wait_for are degraded "${left[@]}" && read_on "${left[@]}" &&
         join "${left[@]}" && [ "$(value "$tmp/node${left[0]}" nodes)" = 2 ] && read_on "${left[@]}" &&
         world_leave -TERM || return
-    timeout 60 dealfs mount -o "state=$tmp/state$i,$world_default" "$src" "$tmp/node$i" && reading "$i"
+    dealfs mount -o "state=$tmp/state$i,$world_default" "$src" "$tmp/node$i" && reading "$i"
 }
 
 # --- what then holds ---
 others_follow() {
     local k
-    for k in "${!lost[@]}"; do wait_for 20 follows "${k%:*}" "${k#*:}" "${lost[$k]}" || return; done
+    for k in "${!lost[@]}"; do wait_for follows "${k%:*}" "${k#*:}" "${lost[$k]}" || return; done
 }
 then_stays() {
-    others_follow && wait_for 20 are joined "${all[@]}" || return
+    others_follow && wait_for are joined "${all[@]}" || return
     [ -z "$asked" ] || wait "$asked" || { cat "$tmp/asked.log"; return 1; }
     [ "$doing" != turn ] || [ "$(turn_of 0)" = $((turns + 1)) ] || { echo "$turns, now $(turn_of 0) turns"; return 1; }
     # Who is stopped for too long is not asked: then much comes from the source.
@@ -193,16 +193,15 @@ then_stays() {
 }
 then_ends() {
     [ -z "$asked" ] || wait "$asked" || : # its turn may have been taken before
-    { [ -z "$world_pid" ] || world_ended; } && others_follow && wait_for 20 are degraded "${all[@]}" &&
+    { [ -z "$world_pid" ] || world_ended; } && others_follow && wait_for are degraded "${all[@]}" &&
         read_on "${all[@]}" && join "${all[@]}"
 }
-then_returns() { join "${all[@]}" && timeout 60 dealfs stage "$tmp/node$i"; }
+then_returns() { join "${all[@]}" && dealfs stage "$tmp/node$i"; }
 # Whether that join comes to life depends on the moment; the next one does.
+lives_or_ends() { world_gone || { world_ready && are joined "${all[@]}"; }; }
 then_stays_or_ends() {
-    others_follow && wait_for 60 world_settled || return
-    ! world_ready || ! wait_for 20 are joined "${all[@]}" || return 0
-    kill "$world_pid"
-    then_ends
+    others_follow && wait_for lives_or_ends || return
+    ! world_gone || then_ends
 }
 
 row() { # doing[/point], victims, what then holds
@@ -218,7 +217,7 @@ row() { # doing[/point], victims, what then holds
     *-then-* | node) "lose_${2//-/_}" ;;
     *) lose "$2" ;;
     esac || return
-    "then_${3//-/_}" && wait_for 40 at_rest
+    "then_${3//-/_}" && wait_for at_rest
 }
 
 ok 'mount' world_mount 3
@@ -226,7 +225,7 @@ for i in "${all[@]}"; do reading "$i"; done
 none=$(without_owner)
 ok "of $files files $none have no owner" test "$none" -gt 5
 ok 'lost while staging: server' row staging server stays
-ok 'stage' timeout 120 dealfs stage "$tmp/node0"
+ok 'stage' dealfs stage "$tmp/node0"
 is 'all files have owners' "$(without_owner)" 0
 mapfile -t rows < <(grep . <<<"$table")
 shuffle "${rows[@]}"
@@ -244,26 +243,11 @@ for i in "${all[@]}"; do
 done
 
 # --- nothing is lost for good ---
-ok 'stage' timeout 120 dealfs stage "$tmp/node1"
+ok 'stage' dealfs stage "$tmp/node1"
 is 'all files have owners' "$(without_owner)" 0
 before=$(from_source)
 everywhere 'every byte' "${all[@]}"
 is 'nothing comes from the source' "$(from_source)" "$before"
-ok 'unmount' world_umount
-
-# --- an owner stops answering, its source being slow ---
-rm -rf "$tmp"/state*
-echo 'delay=6000' >"$tmp/faults"
-world_default=ram=32M,peer_timeout=2
-export DEALFS_SOURCE_FAULTS=file=$tmp/faults
-ok 'mount over a source that takes 6 s' world_mount 2
-unset DEALFS_SOURCE_FAULTS
-file=$(cd "$src" && find . -type f -printf '%P\n' | xargs dealfs where "$tmp/node0" |
-    awk -F '\t' '$2 == 1 { print $4; exit }')
-ok "node 0 asks node 1 for $file" timeout 60 cmp "$src/$file" "$tmp/node0/$file"
-is 'which has read it' "$(value "$tmp/node1" source.samples)" 1
-is 'and node 0 has not' "$(value "$tmp/node0" source.samples)" 0
-: >"$tmp/faults"
 ok 'unmount' world_umount
 nothing_left 'nothing is left'
 done_testing

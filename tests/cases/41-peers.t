@@ -1,6 +1,7 @@
 #!/bin/bash
 # What nodes of a world may expect of each other: couriers that lie or fall silent, owners whose source is slow, one
 # that asks for much beside one that asks for little, a world in which nothing happens, a group that has lost an owner.
+# How fast they answer: make bench (remote).
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
@@ -14,20 +15,6 @@ metrics_sum() { # name
     echo $sum
 }
 owned_by() { dealfs where "$tmp/node0" "${paths[@]}" | awk -F '\t' -v node="$1" '$2 == node { print $4 }'; }
-# Reads these files of a mount in turn, each asked for again, with a pause between; prints median and slowest in ms.
-cat >"$tmp/timed.py" <<'END'
-import os, statistics, sys, time
-mountpoint, pause, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
-names, took = sys.stdin.read().split('\n')[:-1], []
-for i in range(times):
-    with open(f'{mountpoint}/{names[i % len(names)]}', 'rb', buffering=0) as f:
-        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        time.sleep(pause)
-        began = time.monotonic()
-        f.read()
-        took.append((time.monotonic() - began) * 1000)
-print(f'{statistics.median(took):.2f} {max(took):.0f}')
-END
 
 compare_all() { # of a node, all files at once
     printf '%s\n' "${paths[@]}" | xargs -P 24 -I '{}' cmp "$src/{}" "$tmp/node$1/{}"
@@ -64,7 +51,7 @@ world_default=ram=32M,peer_timeout=2
 export DEALFS_COURIER_FAULTS=damage:7,short:11,twice:5,never:41
 ok 'mount, with couriers that cannot be trusted' world_mount 3
 unset DEALFS_COURIER_FAULTS
-ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+ok 'stage' dealfs stage "$tmp/node0"
 readers_start 0 1 2
 enough() { # of each fault
     local i
@@ -72,7 +59,7 @@ enough() { # of each fault
         [ "$(metric "$i" peer_bad_replies_total)" -ge 20 ] && [ "$(metric "$i" peer_timeouts_total)" -ge 2 ] || return
     done
 }
-ok 'each node has got bad answers, and none at all' wait_for 60 enough
+ok 'each node has got bad answers, and none at all' wait_for enough
 readers_end 'no reader saw it'
 for i in "${all[@]}"; do
     is "node $i is in the world still" "$(value "$tmp/node$i" state)" joined
@@ -80,10 +67,15 @@ for i in "${all[@]}"; do
 done
 drop_all
 ok 'every byte is right everywhere' everybody # many at once: each answer that never comes takes its time
-ok 'leave' world_leave
-ok 'join with honest couriers' world_join 0 1 2
-source=$(world_sum source.samples 0 1 2)
-bad=$(metrics_sum peer_bad_replies_total) late=$(metrics_sum peer_timeouts_total)
+ok 'unmount' world_umount
+
+# --- honest couriers; no answer is late, however slow the machine is, and no stopped server is replaced ---
+rm -rf "$tmp"/state*
+world_default=ram=32M,peer_timeout=600
+export DEALFS_PATIENCE=600
+ok 'mount, with honest couriers' world_mount 3
+ok 'stage' dealfs stage "$tmp/node0"
+source=$(world_sum source.samples 0 1 2) bad=0 late=0
 for i in "${all[@]}"; do
     reads "node $i reads" "$src" "$tmp/node$i"
 done
@@ -99,12 +91,11 @@ read_of1() { # node 0 reads what node 1 owns, from there
         drop_cache "$tmp/node0/$path" && cmp "$src/$path" "$tmp/node0/$path" || return
     done <"$tmp/of1"
 }
-export -f read_of1 drop_cache
-export tmp src
 before=$(value "$tmp/node0" reads.peer)
 server=$(pid_of 1 server)
 kill -STOP "$server"
-ok 'the server of node 1 is stopped; node 0 reads all that node 1 owns' timeout 20 bash -c read_of1
+ok 'the server of node 1 is stopped; node 0 reads all that node 1 owns' read_of1
+ok 'it is stopped still' is_in "$server" T
 kill -CONT "$server"
 ok 'from there' test "$(value "$tmp/node0" reads.peer)" -ge $((before + $(wc -l <"$tmp/of1")))
 is 'none of it from the source' "$(world_sum source.samples 0 1 2)" "$source"
@@ -131,21 +122,25 @@ if [ "$(id -u)" = 0 ]; then
     ok 'bytes of the RAM tier of node 1 are changed' damage_ram 1
     reads 'node 0 reads' "$src" "$tmp/node0"
     ok 'it got bad answers' test "$(metrics_sum peer_bad_replies_total)" -gt "$bad"
-    isnt 'node 1 has dropped bad values' "$(value "$tmp/node1" ram.bad_values)" 0
+    drops_bad() { [ "$(value "$tmp/node1" ram.bad_values)" -gt 0 ]; }
+    ok 'node 1 has dropped bad values' wait_for drops_bad
     bad=$(metrics_sum peer_bad_replies_total) source=$(world_sum source.samples 0 1 2)
-    ok 'all is stored again' timeout 60 dealfs stage "$tmp/node0"
+    ok 'all is stored again' dealfs stage "$tmp/node0"
     reads 'node 0 reads again' "$src" "$tmp/node0"
     is 'no answer is bad any more' "$(metrics_sum peer_bad_replies_total)" "$bad"
     is 'none of it is from the source' "$(world_sum source.samples 0 1 2)" "$source"
 fi
 
-# --- a request to a world that sleeps; one that does nothing ---
-look_idle "$(pid_of 0 keeper)" "$(pid_of 0 server)" "$(pid_of 0 courier)"
-ok "an idle node takes less than 1 % of a core: $idle_share of 10" test "$idle_share" -lt 10
-ok "it wakes $idle_wakes times per second" test "$idle_wakes" -le 30
-read -r median most < <(owned_by 1 | python3 "$tmp/timed.py" "$tmp/node0" 0.05 40)
-# Without a bell it would be the pause between looks, of 100 ms and more.
-ok "a peer that sleeps answers at once: $median ms, slowest $most" awk "BEGIN { exit !($median < 50) }"
+# --- a world that does nothing; a request to one that sleeps ---
+mapfile -t running < <(for i in "${all[@]}"; do for p in keeper server courier; do pid_of "$i" $p; done; done)
+all_sleep() {
+    local states
+    states=$(for p in "${running[@]}"; do cat "/proc/$p/task/"*/status || exit; done | grep '^State:') &&
+        ! grep -qv '^State:.S' <<<"$states"
+}
+is 'three processes of each node' "${#running[@]}" 9
+ok 'in an idle world all threads sleep' wait_for all_sleep
+ok 'it answers' read_of1
 
 # --- one that asks for much does not keep others from being answered ---
 cat >"$tmp/much.py" <<'END'
@@ -168,28 +163,49 @@ much=$!
 tap_pids+=("$much")
 asked=$(value "$tmp/node0" reads.peer)
 asks() { [ "$(value "$tmp/node0" reads.peer)" -gt $((asked + 500)) ]; }
-ok 'node 0 asks node 2 by 64 threads' wait_for 30 asks
-read -r median most < <(python3 "$tmp/timed.py" "$tmp/node1" 0 200 <"$tmp/of2")
-ok 'and has not done' kill -0 "$much"
-ok "node 1 is answered meanwhile: $median ms, slowest $most" test "$most" -lt 2000
+ok 'node 0 asks node 2 by 64 threads' wait_for asks
+read_of2() { # by node 1
+    local path
+    for _ in 1 2 3; do
+        while read -r path; do
+            drop_cache "$tmp/node1/$path" && cmp "$src/$path" "$tmp/node1/$path" || return
+        done <"$tmp/of2"
+    done
+}
+before=$(value "$tmp/node1" reads.peer)
+ok 'node 1 is answered meanwhile' read_of2
+ok 'from there' test "$(value "$tmp/node1" reads.peer)" -ge $((before + 3 * $(wc -l <"$tmp/of2")))
+asked=$(value "$tmp/node0" reads.peer)
+ok 'and node 0 still asks' wait_for asks
 : >"$tmp/much.stop"
 ok 'all 64 end well' wait "$much"
 is 'none of it from the source' "$(world_sum source.samples 0 1 2)" "$source"
 is 'nothing was late' "$(metrics_sum peer_timeouts_total)" "$late"
 ok 'unmount' world_umount
 
-# --- a source so slow that owners say WAIT for five times the timeout ---
+# --- a source so slow that owners say WAIT for twice the timeout ---
 rm -rf "$tmp"/state*
 for path in "${paths[@]:24}"; do rm "$src/$path"; done
 paths=("${paths[@]:0:24}")
-echo 'delay=10000' >"$tmp/faults"
-world_default=ram=32M,peer_timeout=2,source_threads=32
-export DEALFS_SOURCE_FAULTS=file=$tmp/faults
-ok 'mount over a source that takes 10 s' world_mount 3
+faults=$tmp/faults timeout=6
+set_faults hang
+world_default=ram=32M,peer_timeout=$timeout,source_threads=32
+export DEALFS_SOURCE_FAULTS=file=$faults
+ok 'mount over a source that hangs' world_mount 3
 unset DEALFS_SOURCE_FAULTS
-began=$SECONDS
-ok 'everybody reads everything at once' everybody
-ok "it took $((SECONDS - began)) s" test $((SECONDS - began)) -ge 10
+everybody >"$tmp/everybody.log" 2>&1 &
+reading=$!
+all_park() { # of each node a READ of each file
+    local i
+    for i in "${all[@]}"; do [ "$(value "$tmp/node$i" parked)" -ge 24 ] || return; done
+}
+ok 'everybody reads everything at once' wait_for all_park
+began=$(value "$tmp/node0" uptime)
+is_later() { [ "$(value "$tmp/node0" uptime)" -gt $((began + 2 * timeout)) ]; } # by more, as it is rounded
+ok 'all have been waiting for longer than twice the timeout' wait_for is_later
+is 'no read has ended' "$(named cmp | wc -l)" 72
+set_faults ''
+ok 'when the source answers all reads end well' wait $reading || diag "$(<"$tmp/everybody.log")"
 drop_all
 ok 'and again' everybody
 is 'each file was opened once in the world' "$(world_sum source.samples 0 1 2)" 24
@@ -197,15 +213,14 @@ for i in "${all[@]}"; do
     is "node $i has opened what it owns" "$(value "$tmp/node$i" source.samples)" "$(owned_by "$i" | wc -l)"
 done
 is 'busy is not gone: nobody timed out' "$(metrics_sum peer_timeouts_total)" 0
-: >"$tmp/faults"
 ok 'unmount' world_umount
 
 # --- two groups, one of which loses an owner ---
 rm -rf "$tmp"/state*
 all=(0 1 2 3)
-world_default=ram=32M,groups=2
+world_default=ram=32M,peer_timeout=600,groups=2
 ok 'two groups of two' world_mount 4
-ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+ok 'stage' dealfs stage "$tmp/node0"
 source=$(world_sum source.samples 0 2 3)
 other=$(($(value "$tmp/node2" bytes.ram) + $(value "$tmp/node3" bytes.ram)))
 reads 'node 0 reads' "$src" "$tmp/node0"
@@ -216,7 +231,7 @@ ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
 reads 'node 0 reads' "$src" "$tmp/node0"
 ok 'what node 1 had comes from a peer' test "$(served)" -gt "$before"
 is 'of the other group, and not from the source' "$(world_sum source.samples 0 2 3)" "$source"
-is 'the world has lost a node' "$(value "$tmp/node0" state)" degraded
+ok 'the world has lost a node' wait_for state_is 0 degraded
 ok 'and lives: all others are unmounted' world_umount
 nothing_left 'nothing is left'
 done_testing

@@ -25,12 +25,12 @@ launch() { # words of dealfs
     : >"$tmp/world.log"
     in_place=1 trace mpirun -q --oversubscribe --bind-to none -n 2 dealfs "$@" >"$tmp/world.log" 2>&1 </dev/null &
     world_pid=$!
-    world_await 90
+    world_await
 }
 unmount() {
     local i
-    for i in 0 1; do trace timeout 60 dealfs umount "$own/node$i" || return; done
-    wait_for 30 world_gone
+    for i in 0 1; do trace dealfs umount "$own/node$i" || return; done
+    wait_for world_gone
 }
 leave() {
     [ -z "$world_pid" ] || world_gone || world_leave
@@ -66,7 +66,7 @@ while len(written) < 2:
         except OSError:
             pass' "$own/state0" &
 tap_pids+=($!)
-wait_for 10 test -e "$own/state0/ready"
+wait_for test -e "$own/state0/ready"
 options=owner=$mount_user,ram=16M,state=$own/state%r
 ok 'root mounts two nodes for a user' launch mount -o "$options" "$src" "$own/node%r"
 is 'no escapes of his get to the terminal' "$(tr -cd '\33' <"$tmp/world.log")" ''
@@ -133,7 +133,7 @@ as_user sh -c 'rm "$1/config" && ln -s "$2" "$1/config" && mkfifo "$1/pipe"' - "
 ok 'clean' alone clean -y --caches
 fails 'the state is gone' test -e "$state"
 is 'but not what a link in it named' "$(cat "$tmp/secret")" 'of root alone'
-ok 'all that was traced has ended' wait_for 30 trace_ended
+ok 'all that was traced has ended' wait_for trace_ended
 is 'root has opened nothing of the user'\''s but mountpoints' "$(opened "$own")" ''
 is 'nor anything in the state' "$(opened "$state")" ''
 nothing_left

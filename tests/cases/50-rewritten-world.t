@@ -6,7 +6,8 @@
 src=$tmp/src
 make_files "$src" 60 120000
 mkdir "$tmp/ssd0" "$tmp/ssd1"
-world_options=("ram=0,ssd=$tmp/ssd0" "ram=0,ssd=$tmp/ssd1")
+late=peer_timeout=600 # no answer is late, however slow the machine is
+world_options=("ram=0,ssd=$tmp/ssd0,$late" "ram=0,ssd=$tmp/ssd1,$late")
 settle "$src"
 rewrite() { # file: other bytes; its size and its mtime are put back
     local time
@@ -25,7 +26,7 @@ held() { # by node
 }
 
 ok 'mount two nodes' world_mount 2
-ok 'stage' timeout 120 dealfs stage "$tmp/node0"
+ok 'stage' dealfs stage "$tmp/node0"
 is 'each file once' "$(world_sum source.samples 0 1)" 60
 (cd "$src" && find . -type f -printf '%P\n') | xargs dealfs where "$tmp/node0" >"$tmp/where"
 ok 'umount' world_umount

@@ -68,7 +68,8 @@ cp -p "$tmp/new" "$(file "$src" 5)"
 chmod 640 "$(file "$src" 4)"
 down
 
-# --- mounted again ---
+# --- mounted again; without the wait the next mount would not trust what this one stores of young files ---
+settle "$src"
 is 'no directory has changed' "$(find "$src" -type d -printf '%p %T@ %C@\n' | sort)" "$directories"
 ok 'mount by names' up rescan=names
 like 'says what it does not see' "$(cat "$tmp/said")" 'rewritten in place, its old bytes are served'

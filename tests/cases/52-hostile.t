@@ -20,7 +20,7 @@ precious() {
 }
 gone() { ! mounts | grep -F " $mnt "; }
 up() { there dealfs mount -o "owner=$mount_user,state=$state" "$src" "$mnt"; }
-down() { there timeout 60 dealfs umount "$mnt"; }
+down() { there dealfs umount "$mnt"; }
 pid_of() { processes "dealfs-$1" | head -1; }
 no_processes() { [ -z "$(processes dealfs-keeper)$(processes dealfs-server)" ]; }
 serves() { as_user cmp "$src/class0/000.bin" "$mnt/class0/000.bin"; }
@@ -39,9 +39,9 @@ ids() { sed -nE 's/^(Uid|Gid|Groups):\s*//p' "/proc/$(pid_of "$1")/status" | tr 
 for process in keeper server; do is "no other id: $process" "$(ids $process)" "$mount_user"; done
 old=$(pid_of keeper) server=$(pid_of server)
 kill -9 "$old" && kill -9 "$server"
-ok 'both are killed: others come' wait_for 20 another keeper "$old"
-ok 'the server, too' wait_for 20 another server "$server"
-ok 'and serve' wait_for 20 serves
+ok 'both are killed: others come' wait_for another keeper "$old"
+ok 'the server, too' wait_for another server "$server"
+ok 'and serve' wait_for serves
 for process in keeper server; do is "no other id: $process" "$(ids $process)" "$mount_user"; done
 as_user sh -c 'rm -rf "$1/control" && ln -s "$2" "$1/control"' - "$state" "$victim/control"
 ok 'umount, where STATE/control has become a symlink to what is not his' down
@@ -78,10 +78,17 @@ as_user mkdir "$tmp/user/way"
 mkdir "$victim/state" && echo precious | tee "$victim/state/lock" >"$victim/state/file"
 mkfifo "$tmp/words"
 exec 5<>"$tmp/words"
-head -c 65536 /dev/zero >&5
+python3 -c '
+import os
+os.set_blocking(5, False)
+try:
+    while True:
+        os.write(5, b"\0")
+except BlockingIOError:
+    os.set_blocking(5, True)'
 background there dealfs mount -o "owner=$mount_user,state=$tmp/user/way/state" "$src" "$mnt" >&5 2>&5
 begun=$!
-ok 'a mount begins' wait_for 20 test -s "$tmp/user/way/state/catalog"
+ok 'a mount begins' wait_for test -s "$tmp/user/way/state/catalog"
 as_user sh -c 'mv "$1/way" "$1/away" && ln -s "$2" "$1/way"' - "$tmp/user" "$victim"
 pkill -INT -f "dealfs mount .*$tmp/user/way/state"
 cat <&5 >"$tmp/.output" &
@@ -112,15 +119,15 @@ ok 'mount, while the user swaps the configuration' up
 is 'the server is not root' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
 server=$(pid_of server)
 kill -9 "$server"
-ok 'another comes' wait_for 10 another server "$server"
-ok 'and serves' wait_for 10 serves
+ok 'another comes' wait_for another server "$server"
+ok 'and serves' wait_for serves
 is 'it is not root' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
 ok 'umount takes this mount away' down
-ok 'its processes end' wait_for 10 no_processes
+ok 'its processes end' wait_for no_processes
 ok 'root has removed nothing that the configuration named' precious
 # shellcheck disable=SC2046
 kill $(processes evil)
-wait_for 10 sh -c '! pgrep -f "$1/evil"' - "$tmp"
+wait_for sh -c '! pgrep -f "$1/evil"' - "$tmp"
 as_user rm -rf "$state"
 
 # --- the shared memory ---
@@ -140,7 +147,7 @@ for at in range(56, 68, 4): # offsets of the lanes; these numbers, once
     memory[at:at + 4] = struct.pack("<I", int(sys.argv[2]))
 memory[28:32] = struct.pack("<I", 4) # flags: the server cannot run' "$server" "$minor"
 as_user kill -9 "$server" 2>"$tmp/.output" # it may have died of that
-ok 'his mount is taken away' wait_for 30 gone
+ok 'his mount is taken away' wait_for gone
 ok 'the other lives' there cmp "$src/class0/000.bin" "$other/class0/000.bin"
 ok 'and answers' there dealfs verify "$other"
 as_user ln -s "$other" "$tmp/user/link"
@@ -152,7 +159,7 @@ done
 ok 'the other is still there' there cmp "$src/class0/000.bin" "$other/class0/000.bin"
 ln -s user/../other "$tmp/roots"
 ok 'root unmounts it through a link of its own' there dealfs umount "$tmp/roots"
-ok 'all processes end' wait_for 20 no_processes
+ok 'all processes end' wait_for no_processes
 
 # --- the way to the mountpoint ---
 
@@ -170,12 +177,12 @@ as_user mkfifo "$tmp/user/fake/config"
 cp "$(command -v tail)" "$tmp/user/fake/dealfs-keeper"
 # shellcheck disable=SC2016
 background as_user bash -c 'exec 13<>"$1/config" && exec "$1/dealfs-keeper" -f /dev/null' - "$tmp/user/fake"
-fake() { [ -n "$(processes user/fake/dealfs-keeper)" ]; }
-ok 'a process that looks like a keeper' wait_for 10 fake
-ok 'and has a pipe for a configuration stops nobody' there timeout 20 dealfs status "$mnt"
+fake() { grep -qx dealfs-keeper "/proc/$(processes user/fake/dealfs-keeper)/comm"; } # it runs, and has its descriptors
+ok 'a process that looks like a keeper' wait_for fake
+ok 'and has a pipe for a configuration stops nobody' there dealfs status "$mnt"
 pipe=$(processes user/fake)
 kill "$pipe"
-wait_for 10 has_ended "$pipe"
+wait_for has_ended "$pipe"
 background as_user python3 -c '
 import fcntl, os, sys
 memory = os.memfd_create("config", os.MFD_ALLOW_SEALING)
@@ -183,8 +190,8 @@ os.truncate(memory, 1 << 30)
 fcntl.fcntl(memory, 1033, 15) # F_ADD_SEALS: all
 os.dup2(memory, 13)
 os.execv(sys.argv[1], [sys.argv[1], "-f", "/dev/null"])' "$tmp/user/fake/dealfs-keeper"
-ok 'one that has a GiB of sealed memory, all of it a hole' wait_for 10 fake
-ok 'does not make root fill it' there timeout 20 dealfs status "$mnt"
+ok 'one that has a GiB of sealed memory, all of it a hole' wait_for fake
+ok 'does not make root fill it' there dealfs status "$mnt"
 is 'it has no memory still' "$(stat -L -c '%s %b' "/proc/$(processes user/fake/dealfs-keeper)/fd/13")" "$((1 << 30)) 0"
 kill "$(processes user/fake)"
 ok 'umount' down
@@ -201,7 +208,6 @@ pidfd_getfd, libc = 438, ctypes.CDLL(None)
 mounter = socket.socket(fileno=libc.syscall(pidfd_getfd, os.pidfd_open(keeper), 19, 0))
 def ask(*fds):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.settimeout(10)
     socket.send_fds(mounter, [struct.pack("IIQ4096x", 0, 0, 0)], [theirs.fileno(), *fds])
     assert ours.recv(4096)
 file = os.open(mnt + "/class0/000.bin", os.O_RDONLY) # the first one to be closed, which FLUSH is for
@@ -215,18 +221,18 @@ finally:
 
 mapfile -t all < <(processes dealfs- | while read -r pid; do [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"; done)
 kill_at_once "${all[@]}"
-ok 'all processes of the user are killed at once: the mount goes' wait_for 20 gone
+ok 'all processes of the user are killed at once: the mount goes' wait_for gone
 mounter_is_gone() { [ -z "$(pid_of mounter)" ]; }
-ok 'and so does the mounter' wait_for 10 mounter_is_gone
+ok 'and so does the mounter' wait_for mounter_is_gone
 
 background there dealfs mount -f -o "owner=$mount_user,state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1
-ok 'a mount in the foreground' wait_for 20 serves
+ok 'a mount in the foreground' wait_for serves
 background strace -q -p "$(pid_of mounter)" -e inject=umount2:error=EPERM -o "$tmp/trace" 2>"$tmp/.attached"
-ok 'whose mounter may not unmount' wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$(pid_of mounter)/status"
+ok 'whose mounter may not unmount' wait_for grep -q 'TracerPid:.[1-9]' "/proc/$(pid_of mounter)/status"
 pkill -INT -f "dealfs mount -f .*$state"
-ok 'its user unmounts it' wait_for 20 gone
+ok 'its user unmounts it' wait_for gone
 ok 'the mounter had failed' grep -q 'umount2.*EPERM.*INJECTED' "$tmp/trace"
-ok 'all processes end' wait_for 20 no_processes
+ok 'all processes end' wait_for no_processes
 
 # --- what his mounter gives him ---
 
@@ -237,7 +243,6 @@ libc = ctypes.CDLL(None)
 mounter = socket.socket(fileno=libc.syscall(438, os.pidfd_open(int(sys.argv[1])), 19, 0)) # pidfd_getfd
 def ask(verb, number):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.settimeout(10)
     socket.send_fds(mounter, [struct.pack("IIQ4096x", verb, 0, number)], [theirs.fileno()])
     return struct.unpack("i", ours.recv(4096)[:4])[0]
 print(ask(2, 1 << 50))
@@ -250,7 +255,8 @@ ok 'umount' down
 ok 'mount' up
 as_user mkdir "$tmp/user/hung" "$tmp/user/fakes"
 cp "$(command -v tail)" "$tmp/user/fakes/dealfs-keeper"
-ok 'the user mounts' as_user dealfs mount -o "state=$tmp/user/hung.state,ram=8M" "$src" "$tmp/user/hung"
+DEALFS_PATIENCE=3600 ok 'the user mounts' \
+    as_user dealfs mount -o "state=$tmp/user/hung.state,ram=8M" "$src" "$tmp/user/hung"
 server=$(as_user pgrep -u $mount_user -f "dealfs-server $tmp/user/hung.state")
 background as_user python3 -c '
 import os, subprocess, sys
@@ -262,10 +268,14 @@ words = [sys.argv[1] + "/dealfs-keeper", sys.argv[1], "-f", "/dev/null"]
 fakes = [subprocess.Popen(words, close_fds=False, stderr=subprocess.DEVNULL) for i in range(4)]
 for fake in fakes:
     fake.wait()' "$tmp/user/fakes" "$tmp/user/hung/class0/000.bin"
-all_ready() { [ "$(processes user/fakes/dealfs-keeper | wc -l)" = 4 ]; }
-ok 'four fakes' wait_for 10 all_ready
+all_ready() {
+    [ "$(processes user/fakes/dealfs-keeper | while read -r pid; do cat "/proc/$pid/comm"; done |
+        grep -cx dealfs-keeper)" = 4 ]
+}
+ok 'four fakes' wait_for all_ready
 kill -STOP "$server"
-ok 'they do not hold up root' there timeout $((4 * ${TEST_PATIENCE:-3})) dealfs status "$mnt"
+ok 'they do not hold up root' there dealfs status "$mnt"
+ok 'the server for which their close() waits is stopped still' is_in "$server" T
 kill -CONT "$server"
 # shellcheck disable=SC2046
 kill $(processes user/fakes/dealfs-keeper)
@@ -280,14 +290,16 @@ images=$tmp/images
 chmod -R go+rX "$images"
 ok 'mount pictures' there dealfs mount -o "owner=$mount_user,state=$tmp/user/images,resize=64,ram=8M" "$images" "$mnt"
 ok 'root verifies them' there dealfs verify "$mnt"
+export DEALFS_IMAGE_PATIENCE=3600
 DEALFS_IMAGE_FAULT="hang=$(stat -c %s "$images/good001.jpg")" background there dealfs verify "$mnt" 2>"$tmp/verify.said"
-ok 'one hangs in a decoder' wait_for 20 grep -q 'it hangs' "$tmp/verify.said"
-verify=$(processes 'dealfs verify')
+ok 'one hangs in a decoder' wait_for grep -q 'it hangs' "$tmp/verify.said"
+verify=$(processes 'dealfs verify' |
+    while read -r pid; do ! pgrep -P "$pid" dealfs-resizer >/dev/null || echo "$pid"; done)
 of_workers() { pgrep -P "$verify" dealfs-resizer | while read -r pid; do grep "^$1:" "/proc/$pid/status"; done; }
 is 'whose process is the user' "$(of_workers Uid | tr -s '\t' ' ' | sort -u)" \
     "Uid: $mount_user $mount_user $mount_user $mount_user"
 kill "$verify"
-ok 'root gives it up' wait_for 10 test ! -e "/proc/$verify"
+ok 'root gives it up' wait_for test ! -e "/proc/$verify"
 like 'and says so' "$(cat "$tmp/verify.said")" 'verify .*: interrupted'
 ok 'umount' down
 nothing_left

@@ -11,11 +11,11 @@ mkdir "$mnt"
 
 up() { dealfs mount -o "state=$state" "$src" "$mnt"; }
 pid_of() { value "$mnt" "pids.$1"; }
-readers_start() {
-    rm -f "$tmp/stop"
-    python3 - "$src" "$mnt" "$tmp/stop" >"$tmp/readers" 2>&1 <<'END' &
+readers_start() { # they are reading when it returns
+    rm -f "$tmp/stop" "$tmp/reads"
+    python3 - "$src" "$mnt" "$tmp/stop" "$tmp/reads" >"$tmp/readers" 2>&1 <<'END' &
 import os, random, sys
-source, mount, stop = sys.argv[1:]
+source, mount, stop, count = sys.argv[1:]
 names = [os.path.relpath(os.path.join(at, f), source) for at, _, files in os.walk(source) for f in files]
 content = {n: open(os.path.join(source, n), 'rb').read() for n in names}
 reads = 0
@@ -27,14 +27,19 @@ while not os.path.exists(stop):
     assert os.stat(os.path.join(mount, name)).st_size == len(content[name]), name
     os.close(fd)
     reads += 1
-print(reads)
+    if reads % 20 == 0:
+        with open(count, 'a') as f:
+            print(reads, file=f)
 END
     reader=$!
     tap_pids+=("$reader")
+    wait_for more_reads 0
 }
-readers_end() {
+more_reads() { [ "$(cat "$tmp/reads" | wc -l)" -gt "$1" ] || has_ended "$reader"; }
+readers_end() { # after some more reads
+    wait_for more_reads "$(cat "$tmp/reads" | wc -l)"
     : >"$tmp/stop"
-    wait "$reader" && [ "$(cat "$tmp/readers")" -gt 20 ]
+    wait "$reader" || { cat "$tmp/readers"; return 1; }
 }
 health() { value "$mnt" health; }
 
@@ -92,8 +97,8 @@ readers_start
 together() { # names, in the order of their death
     local first second
     first=$(pid_of "$1") second=$(pid_of "$2")
-    kill -9 "$first" "$second" && wait_for 20 replaced "$mnt" "$1" "$first" &&
-        wait_for 20 replaced "$mnt" "$2" "$second"
+    kill -9 "$first" "$second" && wait_for replaced "$mnt" "$1" "$first" &&
+        wait_for replaced "$mnt" "$2" "$second"
 }
 failures=0
 for _ in 1 2 3 4 5 6; do
@@ -101,14 +106,14 @@ for _ in 1 2 3 4 5 6; do
 done
 is 'keeper and server are killed together, and others come' $failures 0
 one_each() { [ "$(for name in keeper server backup; do processes "dealfs-$name" | wc -l; done | xargs)" = '1 1 1' ]; }
-ok 'one keeper, one server, and one who waits to be a keeper' wait_for 10 one_each
+ok 'one keeper, one server, and one who waits to be a keeper' wait_for one_each
 mkdir "$tmp/mnt2"
 like 'the keeper that came is found by those who look for keepers' \
     "$(dealfs mount -o "state=$state" "$src" "$tmp/mnt2" 2>&1)" "by process $(pid_of keeper) [(]dealfs-keeper[)]"
 backup=$(processes dealfs-backup)
 kill -9 "$backup"
 another_backup() { local now; now=$(processes dealfs-backup) && [ -n "$now" ] && [ "$now" != "$backup" ]; }
-ok 'another waits when that one is killed' wait_for 10 another_backup
+ok 'another waits when that one is killed' wait_for another_backup
 ok 'its readers have seen nothing' readers_end
 ok 'umount' dealfs umount "$mnt"
 nothing_left
@@ -116,18 +121,18 @@ nothing_left
 # --- the command ---
 
 # Whole or gone.
-settled() { [ -z "$(processes dealfs-)" ] || test -f "$mnt/.dealfs/status"; }
+settled() { [ -z "$(processes)" ] || test -f "$mnt/.dealfs/status"; }
 whole() {
     mounted "$mnt" && cmp "$src/class0/000.bin" "$mnt/class0/000.bin" && test -f "$mnt/.dealfs/status" &&
         dealfs umount "$mnt"
 }
-unmounted() { ! mounted "$mnt"; }
+unmounted() { ! mounted "$mnt" && [ -z "$(processes)" ]; }
 # One that is whole may be about to go: its keeper has just seen that the command is gone.
-whole_or_gone() { whole || { wait_for 20 unmounted && up && dealfs umount "$mnt"; }; }
+whole_or_gone() { whole || { wait_for unmounted && up && dealfs umount "$mnt"; }; }
 for ((step = 1; step <= 9; step++)); do
     DEALFS_START_FAULT=$step dealfs mount -o "state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1
     is "the command is killed after its step $step" $? 137
-    ok 'it settles' wait_for 20 settled
+    ok 'it settles' wait_for settled
     ok 'the mount is whole, or gone and can be made' whole_or_gone
 done
 nothing_left
@@ -136,9 +141,9 @@ for ((ms = 4; ms < 80; ms += 6)); do
     dealfs mount -o "state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1 &
     command=$!
     sleep "$(printf 0.%03d $ms)"
-    kill -9 $command 2>"$tmp/.killed"
+    kill -9 %% 2>"$tmp/.killed"
     wait $command 2>"$tmp/.killed"
-    wait_for 20 settled && whole_or_gone >"$tmp/.output" 2>&1 || failures=$((failures + 1))
+    wait_for settled && whole_or_gone >"$tmp/.output" 2>&1 || failures=$((failures + 1))
 done
 is 'killed at any moment, the same' $failures 0
 nothing_left

@@ -1,7 +1,6 @@
 #!/bin/bash
-# Programs that ask for more ahead than the kernel sends at a time, of a source that hangs: what is held is read within
-# two seconds all the while, and who really wants what hangs gets its bytes in the end, in whatever way it reads, and no
-# error.
+# Programs that ask for more ahead than the kernel sends at a time, of a source that hangs: what is held is read all the
+# while, and who really wants what hangs gets its bytes in the end, in whatever way it reads, and no error.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup
@@ -106,25 +105,24 @@ for t in threads:
     t.join()
 END
 cat >"$tmp/held.py" <<'END'
-"""Reads what is held, past the page cache, as long as the process lives; prints the longest that a file took, in ms."""
-import os, sys, time
+"""Reads what is held, past the page cache, as long as the process lives, and again then; prints how often."""
+import os, sys
 src, mnt, pid = sys.argv[1:4]
 names = [f'{d}/{f}' for d in sorted(os.listdir(src)) if d.startswith('class') for f in os.listdir(f'{src}/{d}')]
 want = {n: open(f'{src}/{n}', 'rb').read() for n in names}
-longest, last = 0, False
+rounds, last = 0, False
 while not last:
     last = not os.path.exists(f'/proc/{pid}')
     for n in names:
         fd = os.open(f'{mnt}/{n}', os.O_RDONLY)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        began = time.monotonic()
         assert os.pread(fd, 1 << 20, 0) == want[n], n
-        longest = max(longest, time.monotonic() - began)
         os.close(fd)
-print(int(longest * 1000))
+    rounds += 1
+print(rounds)
 END
 
-ends_well() { wait_for "$2" has_ended "$1" && wait "$1"; }
+ends_well() { wait_for has_ended "$1" && wait "$1"; }
 # As whom the mount is: a word before each command that uses it.
 asked_ahead() { # description, mountpoint, prefix…
     local what=$1 mnt=$2 hog wants
@@ -133,17 +131,15 @@ asked_ahead() { # description, mountpoint, prefix…
     : >"$tmp/wants.log" # it has the last one's word
     background "$@" python3 "$tmp/wants.py" "$src" "$mnt" >"$tmp/wants.log" 2>&1
     wants=$!
-    wait_for 20 grep -q started "$tmp/wants.log"
+    wait_for grep -q started "$tmp/wants.log"
     background "$@" python3 "$tmp/asks.py" "$mnt" >"$tmp/asks.log" 2>&1
     hog=$!
-    ok "$what: what is held is read all the while" "$@" timeout 60 python3 "$tmp/held.py" "$src" "$mnt" $hog
-    longest=$(cat "$tmp/.output")
-    diag "$what: the longest read of what is held took $longest ms"
-    ok "$what: each within five seconds" test "${longest:-9999}" -lt 5000
-    ok "$what: all was asked for" ends_well $hog 5
+    ok "$what: what is held is read all the while" "$@" python3 "$tmp/held.py" "$src" "$mnt" $hog
+    diag "$what: $(cat "$tmp/.output") times"
+    ok "$what: all was asked for" ends_well $hog
     fails "$what: who wants what hangs still waits" has_ended $wants
     set_faults ''
-    ok "$what: and gets its bytes in the end" ends_well $wants 60
+    ok "$what: and gets its bytes in the end" ends_well $wants
     diag "$(grep -v started "$tmp/wants.log" | head -20)"
     like "$what: the server says so" "$(cat "$log")" 'the oldest are returned to the kernel'
 }
@@ -152,8 +148,10 @@ newest_log() { find "$tmp"/{user,root}/dealfs-*/log -printf '%T@ %p\n' | sort -n
 hold() { find "$mnt" -path "$mnt/class*" -type f -exec cat {} +; } >/dev/null
 set_faults ''
 
-# Of background requests an ordinary user's mount has as many as the kernel's administrator grants.
+# Of background requests an ordinary user's mount has as many as the kernel's administrator grants. The kernel has that
+# number once.
 granted=/sys/module/fuse/parameters/max_user_bgreq
+exec {lock}>>/run/lock/dealfs-test.max_user_bgreq && flock "$lock" || bail_out 'no lock'
 before=$(cat $granted)
 grant() { echo "$1" >$granted; }
 at_exit grant "$before"
@@ -175,13 +173,13 @@ grant 200
 background as_user dealfs run -o ram=64M "$src" "$mnt" -- sh -c 'read -r line <"$1"' sh "$tmp/user/hold" \
     2>"$tmp/run.log"
 run=$!
-ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
+ok 'run comes up' wait_for as_user dealfs wait --timeout 5 "$mnt"
 grant "$before"
 log=$(newest_log)
 inside() { as_user dealfs enter "$mnt" -- "$@"; }
 ok 'run: what is held' inside bash -c "mnt='$mnt'; $(declare -f hold); hold"
 asked_ahead run "$mnt" inside
 echo go >"$tmp/user/hold"
-ok 'run ends' ends_well $run 20
+ok 'run ends' ends_well $run
 nothing_left
 done_testing

@@ -9,12 +9,12 @@ make_files "$true" 24 200000
 mkdir "$source" "$mnt"
 
 source_up() { dealfs mount -o "ram=0,state=$tmp/below" "$true" "$source"; }
-source_dies() { wait_for 10 kill_below; }
+source_dies() { wait_for kill_below; }
 kill_below() { # until none has started another
     local pids
     pids=$(processes "$tmp/below")
     [ -z "$pids" ] || { # shellcheck disable=SC2086
-        kill -9 $pids
+        kill_at_once $pids
         false
     }
 }
@@ -33,7 +33,7 @@ like 'status says that the source is lost' "$(dealfs status "$mnt")" "the source
 # --- something else at its path ---
 refused() { # what; a read tries the root at most once a second
     fails "$1, with the same files in it: they are not read" readable class1/001.bin
-    ok 'and status says so' wait_for 10 said_to_be_another
+    ok 'and status says so' wait_for said_to_be_another
 }
 said_to_be_another() {
     readable class1/001.bin
@@ -50,7 +50,7 @@ ok 'it goes' dealfs umount "$source"
 
 # --- the same again ---
 ok 'it is mounted again' source_up
-ok 'the root is opened again' wait_for 10 readable class1/001.bin
+ok 'the root is opened again' wait_for readable class1/001.bin
 reads 'every byte is right' "$true" "$mnt"
 like 'status says that it was lost' "$(dealfs status "$mnt")" 'the source was lost and is back: opened again 1 times'
 

@@ -93,7 +93,7 @@ ok 'unmount' dealfs umount "$tmp/a"
 rm -r "${ssd:?}"/*
 state=$(echo "$tmp"/dealfs-*.0)
 rm "$state/config" && mkfifo "$state/config"
-ok 'a FIFO in the place of the configuration' timeout 60 dealfs mount -o "$options" "$src" "$tmp/a"
+ok 'a FIFO in the place of the configuration' dealfs mount -o "$options" "$src" "$tmp/a"
 ok 'unmount' dealfs umount "$tmp/a"
 
 # --- a shard that is damaged so that RocksDB aborts costs what is damaged, and no mount ---
@@ -148,8 +148,8 @@ keeper=$(value "$tmp/a" pids.keeper)
 kill -STOP "$keeper"
 dealfs umount --lazy "$tmp/a" >"$tmp/umount.log" 2>&1 </dev/null &
 umount=$!
-wait_for 10 sh -c "! mountpoint -q '$tmp/a'"
-(wait_for 10 test -e "$tmp/mounting"; kill -CONT "$keeper") &
+wait_for sh -c "! mountpoint -q '$tmp/a'"
+(wait_for test -e "$tmp/mounting"; kill -CONT "$keeper") &
 : >"$tmp/mounting"
 ok 'mount again' up "$src" "$tmp/a"
 is 'it is who it was' "$(id_of "$tmp/a")" "$a"
@@ -158,17 +158,17 @@ ok 'unmount' dealfs umount "$tmp/a"
 
 # --- a mount that another namespace holds on to is in nobody's way ---
 ok 'mount' up "$src" "$tmp/a"
-unshare -m sh -c ': >"$1"; exec sleep 100' - "$tmp/held" &
+unshare -m sh -c ': >"$1"; exec sleep infinity' - "$tmp/held" &
 holder=$!
 tap_pids+=("$holder")
-wait_for 10 test -e "$tmp/held"
+wait_for test -e "$tmp/held"
 dealfs umount --lazy "$tmp/a" >"$tmp/umount.log" 2>&1
 like 'it goes on there' "$(cat "$tmp/umount.log")" 'Another mount namespace still uses it'
 ok 'mount again' up "$src" "$tmp/a"
 ok 'it reads' same_bytes "$tmp/a"
 kill "$holder" && wait "$holder" 2>/dev/null
 one_keeper() { [ "$(processes dealfs-keeper | wc -l)" = 1 ]; }
-ok 'the old one ends' wait_for 20 one_keeper
+ok 'the old one ends' wait_for one_keeper
 ok 'and takes nothing of the new one along' same_bytes "$tmp/a"
 ok 'unmount' dealfs umount "$tmp/a"
 
@@ -185,13 +185,13 @@ if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
         world=$!
         at_exit ends "$tmp/node0"
         at_exit ends "$tmp/node1"
-        ok "a world of two, time $time" wait_for 60 grep -qx ready "$tmp/world.log" || diag "$(cat "$tmp/world.log")"
+        ok "a world of two, time $time" wait_for grep -qx ready "$tmp/world.log" || diag "$(cat "$tmp/world.log")"
         ids[time]="$(id_of "$tmp/node0") $(id_of "$tmp/node1")"
         ok 'it reads' same_bytes "$tmp/node0"
         is 'the source is read once' $(($(opened "$tmp/node0") + $(opened "$tmp/node1"))) $((time == 1 ? files : 0))
         ok 'unmount all' dealfs umount --world "$tmp/node0"
-        ok 'the world ends' wait_for 30 sh -c "! kill -0 $world"
-        ok 'mount(8) has no note of it' wait_for 30 no_notes
+        ok 'the world ends' wait_for sh -c "! kill -0 $world"
+        ok 'mount(8) has no note of it' wait_for no_notes
         for i in {1..2100}; do words+=(-o x-); done # mounts of any number of words
     done
     is 'each was who it was' "${ids[2]}" "${ids[1]}"

@@ -40,7 +40,7 @@ installed() { # packages: these, and what they depend on
         --no-enhances "$@" | grep '^[a-z]' | sort -u |
         xargs dpkg-query -f '${db:Status-Abbrev} ${Package}\n' -W 2>/dev/null | sed -n 's/^ii  *//p'
 }
-make_base() { # from Debian's mirror; if that does not answer, from the packages that are installed here
+make_base() { # from Debian's mirror; if that does not answer in time, from the packages that are installed here
     local base=$tmp/base file
     if ! timeout 100 mmdebstrap --quiet --variant=extract --mode=root --format=directory \
         --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "--include=${packages[*]}" \
@@ -74,16 +74,16 @@ reader() {
 reads_all() { pod exec reader diff -r -x .dealfs /data /share/data; }
 mkdir "$share/data"
 ok 'a privileged container mounts' mounter
-ok 'which others see' wait_for 30 is_up
+ok 'which others see' wait_for is_up
 ok 'another container' reader
 ok 'reads all of it' reads_all
 is 'by the same program' "$(pod exec reader dealfs --version)" "$(dealfs --version)"
 ok 'the first container is killed' pod kill mounter
 ok 'and removed' pod rm --force --time 0 mounter
 ok 'the next one mounts at the same place' mounter
-ok 'which others see' wait_for 30 is_up
+ok 'which others see' wait_for is_up
 ok 'the other container reads all of it' reads_all
-ok 'it is stopped in order' pod stop --time 30 mounter
+ok 'it is stopped in order' pod stop --time 3600 mounter
 fails 'and nothing is mounted' mounted "$share/data"
 
 # --- for a container without privileges or the device ---
@@ -95,22 +95,22 @@ client() {
 }
 ok 'a mounter' contain -d --replace --name mounter --privileged -v "$tmp/mnt:/run/dealfs" -v "$share:/share:rshared" \
     localhost/dealfs mounter -o allow_other /run/dealfs/sock 1000:1000 /share/data
-ok 'listens' wait_for 30 socket_up
+ok 'listens' wait_for socket_up
 ok 'a container without capabilities and without /dev/fuse' client
-ok 'mounts' wait_for 30 is_up
+ok 'mounts' wait_for is_up
 fails 'it has no device' pod exec client /usr/bin/test -e /dev/fuse
 ok 'it reads all of it' pod exec client diff -r -x .dealfs /data /share/data
 ok 'and so does another container' reads_all
 unmounted() { ! mounted "$share/data"; }
 ok 'it is killed' pod kill client
-ok 'and nothing is mounted' wait_for 20 unmounted
+ok 'and nothing is mounted' wait_for unmounted
 pod rm --force --time 0 client >"$tmp/.output"
 ok 'the next one' client
-ok 'mounts' wait_for 30 is_up
+ok 'mounts' wait_for is_up
 ok 'and is read' reads_all
-ok 'it is stopped in order' pod stop --time 30 client
-ok 'and nothing is mounted' wait_for 20 unmounted
-ok 'the mounter is stopped in order' pod stop --time 30 mounter
+ok 'it is stopped in order' pod stop --time 3600 client
+ok 'and nothing is mounted' wait_for unmounted
+ok 'the mounter is stopped in order' pod stop --time 3600 mounter
 is 'with status 0' "$(pod inspect --format '{{.State.ExitCode}}' mounter)" 0
 
 # --- without privileges ---

@@ -50,20 +50,20 @@ PATH=$tmp/bin:$PATH
 for pod in "${pods[@]}"; do start_pod "$pod"; done
 inside() { kubectl exec --namespace training "$1" -- "${@:2}"; }
 is_up() { inside "$1" test -e "$tmp/mnt/.dealfs/status"; }
-for pod in "${pods[@]}"; do ok "$pod mounts" wait_for 30 is_up "$pod"; done
+for pod in "${pods[@]}"; do ok "$pod mounts" wait_for is_up "$pod"; done
 
 # --- the world ---
 background "$top_srcdir/etc/kubernetes/join" training app=dealfs "$tmp/mnt" >"$tmp/join.log" 2>&1 </dev/null
 join=$!
 is_ready() { grep -qx ready "$tmp/join.log"; }
-ok 'the world is ready' wait_for 40 is_ready || diag "$(cat "$tmp/join.log")"
+ok 'the world is ready' wait_for is_ready || diag "$(cat "$tmp/join.log")"
 for pod in "${pods[@]}"; do
     like "$pod has joined" "$(inside "$pod" dealfs status "$tmp/mnt")" 'joined   node [01] of 2'
     ok "$pod reads all of it" inside "$pod" diff -r -x .dealfs "$src" "$tmp/mnt"
 done
 is 'each pod was asked for its daemon once' "$(grep -c '^exec .* -- /bin/sh -c .*orted' "$tmp/kubectl.log")" 2
 kill "$join"
-ok 'the world ends with mpirun' wait_for 30 has_ended "$join"
+ok 'the world ends with mpirun' wait_for has_ended "$join"
 for pod in "${pods[@]}"; do ok "$pod reads on" inside "$pod" diff -r -x .dealfs "$src" "$tmp/mnt"; done
 fails 'no pod, no world' "$top_srcdir/etc/kubernetes/join" training app=other "$tmp/mnt"
 like 'as a line says' "$(cat "$tmp/.output")" 'join: no pod of app=other is running in namespace training'

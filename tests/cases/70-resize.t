@@ -2,6 +2,7 @@
 # Mounts with resize=: JPEG files are made smaller before the mount is live; all others pass as they are.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
+export DEALFS_IMAGE_PATIENCE=3600 # an image that hangs does so as long as it is looked at
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src mnt=$tmp/mnt ssd=$tmp/ssd state=$tmp/state log=$tmp/state/log
 count=30
@@ -54,7 +55,7 @@ signal.pause()
 END
 holder=$!
 tap_pids+=("$holder")
-ok 'a tier is locked' wait_for 20 test -e "$tmp/locked.now"
+ok 'a tier is locked' wait_for test -e "$tmp/locked.now"
 # Its status goes into a file: the shell may forget a child that ended long ago.
 { dealfs-resizer 41 80 "" 0 "$tmp/locked" 1000000 3<"$state" 4<"$src" >"$tmp/locked.said" 2>&1
     echo $? >"$tmp/locked.status"; } &
@@ -89,14 +90,14 @@ is 'each was made again once' "$(value "$mnt" resize.remade)" $good
 drop_cache "$mnt"/*
 ok 'and is kept then' resized 64 80
 is 'so that it is not made again' "$(value "$mnt" resize.remade)" $good
-ok 'no process is kept for it' wait_for 20 made_again
+ok 'no process is kept for it' wait_for made_again
 ok 'unmount' down
 deadly=$src/good007.jpg
 ok 'a codec that does not come back' env DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" \
     dealfs mount -o "state=$state,resize=64,quality=80,ram=64M" "$src" "$mnt"
 cat "$mnt/good007.jpg" >/dev/null 2>&1 &
 reader=$!
-ok 'a read waits for it' wait_for 20 grep -q 'it hangs' "$log"
+ok 'a read waits for it' wait_for grep -q 'it hangs' "$log"
 kill -9 $reader
 wait $reader 2>/dev/null
 ok 'unmount' down
@@ -161,7 +162,7 @@ hung=0
 hanging() { # another one than before
     processes 'dealfs-resizer 40' | grep -q . && [ "$(grep -cs 'it hangs' "$tmp/state4/log")" -gt $hung ]
 }
-hangs() { wait_for 30 hanging && hung=$(grep -cs 'it hangs' "$tmp/state4/log"); }
+hangs() { wait_for hanging && hung=$(grep -cs 'it hangs' "$tmp/state4/log"); }
 begin_hanging() {
     hung=0
     DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" \
@@ -174,7 +175,7 @@ stored() { find "$tmp/ssd4" -name '*.sst' | grep -q .; }
 mkdir "$tmp/ssd4"
 begin_hanging
 is "it has not the command's input" "$(readlink "/proc/$(processes 'dealfs-resizer 40')/fd/0")" /dev/null
-ok 'what is made is stored' wait_for 30 stored
+ok 'what is made is stored' wait_for stored
 kill_resizer
 ok 'it is killed: another one takes over' hangs
 pkill -9 -P "$(processes 'dealfs-resizer 40')" -f 'dealfs-resizer --worker' # the one that hangs
@@ -197,13 +198,13 @@ kill_resizer
 fails 'the fourth time it fails' wait $command
 is 'and says so' "$(tail -n 1 "$tmp/hung")" 'dealfs: dealfs-resizer was killed 4 times, the last time by signal 9'
 ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
-ok 'no process is left' wait_for 10 no_resizer
+ok 'no process is left' wait_for no_resizer
 rm -rf "$tmp/state4"
 begin_hanging
 kill -TERM $command
 fails 'SIGTERM meanwhile: it fails' wait $command
 ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
-ok 'no process is left' wait_for 10 no_resizer
+ok 'no process is left' wait_for no_resizer
 state=$tmp/state4 ok 'then it mounts' up "resize=40,ssd=$tmp/ssd4"
 new=$(sed -n 's/.*; \([0-9]*\) files were new.*/\1/p' "$tmp/said")
 ok 'and goes on with what was made until SIGTERM' test "${new:-0}" -lt "$(find "$src" -type f | wc -l)"
@@ -219,8 +220,11 @@ many_kill() {
         dealfs mount -o "state=$tmp/state5,resize=40,ssd=$ssd" "$src" "$mnt" >"$tmp/said" 2>&1
 }
 fails 'many images that kill: it fails' many_kill
-like 'with what to do' "$(tail -n 1 "$tmp/said")" '^dealfs: 36 images have stopped .*: the log names them\. Remove or'
-is 'the log names them' "$(grep -c 'z[0-9]*.jpg is not resized: crashed' "$tmp/state5/log")" 35
+# 36; as many more as were under way by then.
+like 'with what to do' "$(tail -n 1 "$tmp/said")" \
+    '^dealfs: (3[6-9]|4[01]) images have stopped .*: the log names them\. Remove or'
+named=$(grep -c 'z[0-9]*.jpg is not resized: crashed' "$tmp/state5/log")
+ok "the log names them: $named" test "$named" -ge 35
 rm "$src"/z*.jpg
 settle "$src"
 state=$tmp/state5 ok 'without them it mounts' up "resize=40,ssd=$ssd"
@@ -229,7 +233,7 @@ ok 'all are right' resized 40 90
 ok 'unmount' down
 
 # --- what is refused ---
-wait_for 60 test -s "$tmp/locked.status"
+wait_for test -s "$tmp/locked.status"
 like 'a tier that stays locked: it fails' "$(cat "$tmp/locked.status")" '^[1-9]'
 is 'and says so' "$(cat "$tmp/locked.said")" "e open the tier in $tmp/locked: another process has locked it"
 kill $holder

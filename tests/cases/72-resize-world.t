@@ -2,6 +2,7 @@
 # Worlds of mounts with resize=: each node makes its part of the images smaller, and all show the same.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
+export DEALFS_IMAGE_PATIENCE=3600 # an image that hangs does so as long as it is looked at
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src
 count=30
@@ -59,7 +60,7 @@ ok 'the next servers have it, too' resized 0 1 2 3
 
 # --- a node is lost: its images are made again, wherever they are read ---
 kill_whole 3
-ok 'the world ends' wait_for 30 world_gone
+ok 'the world ends' wait_for world_gone
 world_pid=''
 ok 'the images of a lost node are right' resized 0 1 2
 ok 'for they were made again' test "$(world_sum resize.remade 0 1 2)" -gt 0
@@ -121,14 +122,14 @@ begins_to_hang() {
     export DEALFS_IMAGE_FAULT
     world_launch -n 1 dealfs mount -o "state=$tmp/state%r,${world_options[0]}" "$src" "$tmp/node0" : \
         -n 1 dealfs mount -o "state=$tmp/state%r,${world_options[1]}" "$src" "$tmp/node1"
-    ok "an image that hangs: the world waits" wait_for 20 hangs_at
+    ok "an image that hangs: the world waits" wait_for hangs_at
     unset DEALFS_IMAGE_FAULT
 }
 begins_to_hang
 kill -9 "$(pid_at courier "dealfs-courier --state $tmp/state1")"
-ok 'a courier dies: mpirun ends' wait_for 30 world_gone
+ok 'a courier dies: mpirun ends' wait_for world_gone
 world_pid=''
-ok 'nothing is left' wait_for 30 none_left
+ok 'nothing is left' wait_for none_left
 ok 'the next one mounts' world_mount 2
 ok 'and goes on with what was made' test "$(new_files)" -lt "$files"
 ok 'all is right' resized 0 1
@@ -138,10 +139,10 @@ begins_to_hang
 sits() { [ "$(grep -cs 'it hangs' "$tmp"/state?/log | awk -F: '{ n += $2 } END { print n }')" = "$1" ]; }
 at=$(grep -ls 'it hangs' "$tmp"/state?/log | sed 's|.*/state\(.\)/log|\1|')
 kill -9 "$(pid_at resizer "$tmp/ssd$at")"
-ok 'a resizer dies: another one takes over' wait_for 30 sits 2
+ok 'a resizer dies: another one takes over' wait_for sits 2
 kill -9 "$(pid_at resizer "$tmp/ssd$((1 - at))")"
 resizer_is_back() { grep -q 'previous dealfs-resizer died' "$tmp/state$((1 - at))/log"; }
-ok 'as at the node that has made its part, or makes it' wait_for 30 resizer_is_back
+ok 'as at the node that has made its part, or makes it' wait_for resizer_is_back
 pkill -9 -P "$(pid_at resizer "$tmp/ssd$at")" -f 'dealfs-resizer --worker' # the one that hangs
 ok 'the world is there' world_await
 rm "$tmp/expected/${deadly##*/}"
@@ -158,7 +159,7 @@ digests+=("$(digests_of 1)")
 
 # --- who does not fit ---
 world_leave -TERM
-ok 'the world has ended' wait_for 10 state_is 0 degraded
+ok 'the world has ended' wait_for state_is 0 degraded
 dealfs umount "$tmp/node1"
 for with in 'resize=50,quality=80' 'resize=64,quality=70' 'ram=16M'; do
     dealfs mount -o "state=$tmp/other,$with" "$src" "$tmp/node1" >/dev/null
@@ -180,7 +181,7 @@ chmod +x "$tmp/bin/dealfs-resizer"
 world_options=() words=(mount -o "state=$tmp/other%r,$world_default" "$src" "$tmp/node%r")
 world_launch -n 1 dealfs "${words[@]}" : -n 1 "$tmp/bin/dealfs" "${words[@]}"
 world_refused 'another library' 'node 1 .*: it resizes images with libjpeg-other .*, node 0 .* with libjpeg-turbo .*:'
-ok 'leaves nothing' wait_for 30 none_left
+ok 'leaves nothing' wait_for none_left
 
 # --- mounts that wait for their first join ---
 for i in 0 1; do
@@ -191,8 +192,8 @@ joining() {
     : >"$tmp/wait0/log"
     : >"$tmp/wait1/log"
     world_launch -n 1 dealfs join "$tmp/node0" : -n 1 dealfs join "$tmp/node1"
-    ok 'an image that hangs: the join waits' wait_for 20 grep -qs 'it hangs' "$tmp/wait0/log" "$tmp/wait1/log"
-    ok 'each node has a resizer' wait_for 10 two_resize
+    ok 'an image that hangs: the join waits' wait_for grep -qs 'it hangs' "$tmp/wait0/log" "$tmp/wait1/log"
+    ok 'each node has a resizer' wait_for two_resize
 }
 two_resize() {
     mapfile -t resizers < <(pgrep -P "$(pid_of 0 server),$(pid_of 1 server)" dealfs-resizer)
@@ -206,12 +207,12 @@ none_lives() { # of the resizers; their servers may not have looked yet
 }
 joining
 ok 'a join that is ended' world_leave
-ok 'leaves no resizer' wait_for 20 none_lives
+ok 'leaves no resizer' wait_for none_lives
 unlike 'and mounts that wait still' "$(cat "$tmp/node1/.dealfs/status")" '"catalog"'
 joining
 kill -9 "$(pid_of 1 server)" "${resizers[1]}"
 world_refused 'a server and its resizer die: the join fails' 'node . .*: dealfs-resizer died'
-ok 'no resizer is left' wait_for 20 none_lives
+ok 'no resizer is left' wait_for none_lives
 for i in 0 1; do
     ok "node $i is unmounted" dealfs umount "$tmp/node$i"
     rm -r "$tmp/wait$i"

@@ -42,7 +42,7 @@ is 'which was of all' "$all" $count
 rm -r "$tmp/state" "$tmp/ssd"
 mount_too_small() { # without the lines of progress
     local status=0
-    timeout 60 dealfs mount -o "state=$tmp/state,resize=$sides,quality=80,ram=$(part 50)" "$src" "$mnt" 2>"$tmp/why" ||
+    dealfs mount -o "state=$tmp/state,resize=$sides,quality=80,ram=$(part 50)" "$src" "$mnt" 2>"$tmp/why" ||
         status=$?
     grep -v '^resizing ' "$tmp/why" >&2
     return $status

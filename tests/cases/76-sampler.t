@@ -40,7 +40,7 @@ for order in lists:
 for worker in workers: worker.start()
 for worker in workers: worker.join()
 END
-train() { timeout 60 python3 "$tmp/train.py" "$mnt" "$@"; }
+train() { python3 "$tmp/train.py" "$mnt" "$@"; }
 state() { [ "$(value "$mnt" feed.sampler.state)" = "$1" ]; }
 follows() { state following && [ "$(value "$mnt" feed.sampler.epoch)" = "$1" ]; }
 fed() { value "$mnt" fed.reads | python3 -c 'import json, sys; print(sum(json.load(sys.stdin).values()))'; }
@@ -55,58 +55,58 @@ one_line 'a tail that torch has' 'must be pad or drop' dealfs mount -o tail=shor
 
 mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=8,seed=3,under=train "$src" "$mnt"
 feeder_runs() { [ "$(value "$mnt" feed.feeder)" != 0 ]; }
-ok 'a feeder runs from the beginning' wait_for 10 feeder_runs
-ok 'which waits for reads' wait_for 10 state reading
+ok 'a feeder runs from the beginning' wait_for feeder_runs
+ok 'which waits for reads' wait_for state reading
 
 # What the feeder asks for cannot be written.
 refusals() { grep -c 'cannot be planned' "$(value "$mnt" log)"; }
 mount --bind /dev/full "$mnt/.dealfs/control"
 ok 'an epoch that cannot be planned' train 5 3 0.3
-ok 'is seen' wait_for 10 eval '[ "$(refusals)" -gt 0 ]'
-ok 'and looked for again after a while' wait_for 10 state reading
+ok 'is seen' wait_for eval '[ "$(refusals)" -gt 0 ]'
+ok 'and looked for again after a while' wait_for state reading
 before=$(refusals)
 for _ in 1 2 3 4 5 6 7 8; do state reading; done
 is 'when more is read' "$(refusals)" "$before"
 umount "$mnt/.dealfs/control"
 
 ok 'a part of epoch 5' train 5 3 0.3
-ok 'is recognized' wait_for 10 follows 5
+ok 'is recognized' wait_for follows 5
 ok 'more of it' train 5 3 0.6
-ok 'and what comes next is read ahead' wait_for 10 fed_more 50
+ok 'and what comes next is read ahead' wait_for fed_more 50
 ok 'all of it' train 5 3 1
 next_is_guessed() { [ "$(value "$mnt" feed.plans | grep -c '"epoch": 6')" = 1 ]; }
-ok 'the next epoch is guessed' wait_for 10 next_is_guessed
+ok 'the next epoch is guessed' wait_for next_is_guessed
 cat "$src"/val/one "$mnt/val/one" >/dev/null
 ok 'validation' train 0 validation 1
 before=$(value "$mnt" feed.sampler.wrong)
 ok 'the next epoch' train 6 3 0.5
-ok 'is followed' wait_for 10 follows 6
+ok 'is followed' wait_for follows 6
 is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)$before" 00
 like 'status says so' "$(dealfs status "$mnt")" 'feed .*epoch 6 of the sampler'
 top_shows() { dealfs top --once "$mnt" | grep -qE 'rank [01] +6\?'; }
-ok 'and top' wait_for 10 top_shows
+ok 'and top' wait_for top_shows
 ok 'another order' train 0 77 0.5
 wrong() { [ "$(value "$mnt" feed.sampler.wrong)" = 1 ]; }
-ok 'is noticed' wait_for 10 wrong
+ok 'is noticed' wait_for wrong
 ok 'and said' grep -q 'reads do not match epoch 6' "$(value "$mnt" log)"
 again() { train 8 3 1 && follows 8; }
-ok 'the right one is found again' wait_for 20 again
+ok 'the right one is found again' wait_for again
 ok 'umount' dealfs umount "$mnt"
 
 # Ranks that the training has not: nothing is read ahead, and status says why, until it is mounted as it should be.
 health() { value "$mnt" health; }
 mount_up -o ram=100M,feed=1M,sampler=torch,ranks=3,batch=8,seed=3,under=train "$src" "$mnt"
-ok 'a feeder that expects three ranks runs' wait_for 10 state reading
+ok 'a feeder that expects three ranks runs' wait_for state reading
 is 'it has nothing to say yet' "$(value "$mnt" condition)" good
 mismatch() { train 4 3 0.5 1 && [[ $(health) == *'no epoch of ranks=3, batch=8, seed=3'*'match ranks=2.'* ]]; }
-ok 'one of two ranks is noticed' wait_for 20 mismatch
+ok 'one of two ranks is noticed' wait_for mismatch
 is 'in numbers, too' "$(value "$mnt" feed.sampler.fitting_ranks)" 2
 exits 3 'status exits with 3' dealfs status "$mnt"
 ok 'umount' dealfs umount "$mnt"
 mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=36,seed=3,under=train "$src" "$mnt"
-ok 'a feeder that expects larger batches runs' wait_for 10 state reading
+ok 'a feeder that expects larger batches runs' wait_for state reading
 batches() { train 4 3 0.5 && [[ $(health) == *'read batches of batch=36 samples, but of '*[02468]' or a divisor'* ]]; }
-ok 'smaller batches are noticed' wait_for 20 batches
+ok 'smaller batches are noticed' wait_for batches
 ok 'umount' dealfs umount "$mnt"
 
 # PyTorch itself: two ranks, each a process with two workers.
@@ -127,8 +127,8 @@ torch.set_num_threads(1)
 files = Files(sys.argv[1])
 sampler = DistributedSampler(files, num_replicas=2, rank=int(sys.argv[2]), seed=3)
 loader = DataLoader(files, batch_size=8, num_workers=2, sampler=sampler)
-seen = 0
-for epoch in range(40, 43):
+seen, first = 0, int(sys.argv[3])
+for epoch in range(first, first + 3):
     sampler.set_epoch(epoch)
     seen += sum(len(batch) for batch in loader)
 assert seen == 3000
@@ -136,18 +136,27 @@ END
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     mnt=$tmp/torch
     mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=8,seed=3,under=train "$src" "$mnt"
-    ok 'another feeder runs' wait_for 10 state reading
-    background env OMP_NUM_THREADS=1 timeout 100 /usr/bin/python3 "$tmp/torch_train.py" "$mnt/train" 0
-    other=$!
-    ok 'PyTorch trains' env OMP_NUM_THREADS=1 timeout 100 /usr/bin/python3 "$tmp/torch_train.py" "$mnt/train" 1
-    ok 'on both ranks' wait "$other"
-    ok 'its epoch is found' wait_for 10 follows 42
-    ok 'and was fed' fed_more 50
+    ok 'another feeder runs' wait_for state reading
+    # Where the feeder lags behind the loaders, it finds their epoch too late to feed it: then they go on.
+    epoch=40 failed=0
+    rank() { env OMP_NUM_THREADS=1 /usr/bin/python3 "$tmp/torch_train.py" "$mnt/train" "$1" $epoch; }
+    torch_is_followed() {
+        background rank 0
+        local other=$! look
+        rank 1 || failed=$((failed + 1))
+        wait "$other" || failed=$((failed + 1))
+        epoch=$((epoch + 3))
+        for ((look = 0; look < 50; look++)); do ! follows $((epoch - 1)) || ! fed_more 50 || return 0; done
+        find "$mnt/train" -type f -exec dd if={} iflag=nocache count=0 status=none \;
+        return 1
+    }
+    ok 'PyTorch trains: its epoch is found and fed' wait_for torch_is_followed
+    is 'both ranks have all samples' $failed 0
     is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)" 0
     one_line 'of guesses nothing is claimed' 'no list of a plan' dealfs status --epoch "$mnt"
     ok 'umount' dealfs umount "$mnt"
 else
-    skip 8 'python3-torch is not installed'
+    skip 6 'python3-torch is not installed'
 fi
 nothing_left
 done_testing

@@ -58,7 +58,7 @@ sum() { world_sum "$1" 1 2; }
 others_read() { [ "$(sum bytes.source)" -gt "$1" ]; }
 for kind in "${kinds[@]}"; do
     before=$(sum bytes.source) peer=$(answered "$tmp/node0" peer)
-    ok "$kind" dealfs index "$tmp/node0" "$kind" --under "$kind"
+    ok "$kind" env DEALFS_INDEX_PATIENCE=3600 dealfs index "$tmp/node0" "$kind" --under "$kind"
     is "$kind: the same list" "$(digest "$tmp/node0" "$kind")" "${alone[$kind]}"
     is "$kind: on another node, too" "$(digest "$tmp/node2" "$kind")" "${alone[$kind]}"
     ok "$kind: other nodes have read theirs" others_read "$before"
@@ -76,7 +76,7 @@ like 'no file has this number' "$(request 0 /dev/null index file=4000000)" 'must
 
 # --- owners that are in trouble ---
 indexes() { # what, node
-    ok "$1" timeout 120 dealfs index "$tmp/node$2" --output "$tmp/lines.got" --under lines
+    ok "$1" dealfs index "$tmp/node$2" --output "$tmp/lines.got" --under lines
     ok "$1: the same lines" cmp "$tmp/lines.alone" "$tmp/lines.got"
 }
 forget() { # what node 1 has read, by mounting again
@@ -103,7 +103,7 @@ kill -CONT "$server"
     pid=$(pid_of 1 server)
     [ -z "$pid" ] || [ "$pid" = "$server" ] || kill -9 "$pid"
     server=$pid
-    dealfs wait --timeout 10 "$tmp/node1" || break
+    dealfs wait --timeout 3600 "$tmp/node1" || break
 done) 2>/dev/null &
 killer=$!
 for ((i = 0; i < 5; i++)); do indexes "while the server of an owner dies repeatedly, $i" 0; done

@@ -42,7 +42,7 @@ def serve(_, port_file):
 
 def evaluate(port, expression):
     words = urllib.parse.urlencode({'query': expression})
-    with urllib.request.urlopen(f'http://127.0.0.1:{port}/api/v1/query?{words}', timeout=10) as reply:
+    with urllib.request.urlopen(f'http://127.0.0.1:{port}/api/v1/query?{words}') as reply:
         return json.load(reply)['data']['result']
 
 

@@ -25,19 +25,14 @@ class Crowd:
         except OSError as error:
             self.wrong.append(f'{i}: {error}')
 
-    def all_wait(self):
-        return all(thread.is_alive() for thread in self.threads)
-
-    def all_end(self, seconds=None):
-        """Seconds for each of them."""
+    def await_all(self):
         for thread in self.threads:
-            thread.join(seconds)
-        return not any(thread.is_alive() for thread in self.threads)
+            thread.join()
 
 
 def main():
     crowd = Crowd(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    crowd.all_end()
+    crowd.await_all()
     print('\n'.join(crowd.wrong[:10]))
     return bool(crowd.wrong)
 

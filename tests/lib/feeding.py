@@ -12,7 +12,6 @@
         --random SEED    in another order
         --threads N      any of N threads takes the next one
         --pieces BYTES   with so many reads of a file
-        --most SECONDS   no file may take longer (10)
         --rounds N       repeat it N times
 
 LIST is a file with positions in the list of samples, as `plan` gives them."""
@@ -23,7 +22,6 @@ import os
 import random
 import sys
 import threading
-import time
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -89,11 +87,7 @@ def read_all(paths, options):
             if path is None:
                 return
             try:
-                began = time.monotonic()
                 got = read_file(path, options.pieces)
-                took = time.monotonic() - began
-                if took > options.most:
-                    failures.append(f'{path}: read in {took:.1f} s')
                 if options.source:
                     original = os.path.join(os.fsencode(options.source),
                                             os.path.relpath(path, os.fsencode(options.mount)))
@@ -125,7 +119,6 @@ def main():
     parser.add_argument('--random', type=int)
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--pieces', type=int, default=1 << 20)
-    parser.add_argument('--most', type=float, default=10)
     parser.add_argument('--rounds', type=int, default=1)
     options = parser.parse_args()
     paths = paths_of(options.mount, options.plan)[options.first:options.end]

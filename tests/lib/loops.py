@@ -3,14 +3,13 @@ epoch is true. Every rank notes which files it skips.
 
     loops.py DIRECTORY FIRST LAST CONCURRENT
 
-prints a line for each false word, and at the end how many runs there were, how many plain ones, how many of these whose
-epochs were all complete, and how many with a false word."""
+prints a line for each false word, and at the end how many runs there were, how many plain ones were repeated because
+not all of their epochs were complete, and how many had a false word."""
 import json
 import os
 import random
 import subprocess
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -53,8 +52,9 @@ def reports_of(mount):
 
 
 class Run:
-    def __init__(self, number, folder):
-        self.number, self.folder, self.mount = number, folder, f'{folder}/mnt{number}'
+    def __init__(self, number, folder, repeated=0):
+        self.number, self.folder, self.repeated = number, folder, repeated
+        self.mount = f'{folder}/mnt{number}.{repeated}'
         self.ranks, self.workers, self.persistent, self.kind = form_of(number)
         self.draw = random.Random(1000 + number)
         names = sorted(name for _, _, names in os.walk(folder + '/src/train') for name in names)
@@ -62,7 +62,7 @@ class Run:
 
     def train(self, rank, job):
         """One rank. Of two jobs the second one skips files."""
-        dist.init_process_group('gloo', f'file://{self.folder}/meet{self.number}.{job}', rank=rank,
+        dist.init_process_group('gloo', f'file://{self.mount}.meet{job}', rank=rank,
                                 world_size=self.ranks)
         dataset = Files(self.mount + '/train', self.skipped if job or self.kind != 'jobs' else set())
         batch = 8 + 4 * job
@@ -153,20 +153,21 @@ def fork(body):
 def main():
     folder, (first, last, concurrent) = sys.argv[1], map(int, sys.argv[2:5])
     torch.set_num_threads(1)
-    running, plain, complete, false = {}, 0, 0, 0
+    running, again, false = {}, 0, 0
     for number in range(first, last + 1):
         while len(running) == concurrent or number == last and running:
             pid, status = os.wait()
-            kind, result = form_of(running.pop(pid))[3], os.waitstatus_to_exitcode(status)
-            plain += kind == 'plain'
-            complete += kind == 'plain' and result == 2
+            run, result = running.pop(pid), os.waitstatus_to_exitcode(status)
             false += result not in (0, 2)
+            if run.kind == 'plain' and result == 0:
+                again += 1
+                run = Run(run.number, folder, run.repeated + 1)
+                running[fork(run.run)] = run
         if number < last:
-            running[fork(Run(number, folder).run)] = number
-    print(last - first, plain, complete, false)
+            run = Run(number, folder)
+            running[fork(run.run)] = run
+    print(last - first, again, false)
 
 
 if __name__ == '__main__':
-    began = time.monotonic()
     main()
-    print(f'# {time.monotonic() - began:.0f} s', file=sys.stderr)

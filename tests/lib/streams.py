@@ -21,6 +21,8 @@ import sys
 import time
 import urllib.parse
 
+from tap import wait_for
+
 import tfrecords
 
 
@@ -254,9 +256,7 @@ def bounded(mount, samples, *streams):
         whole = b''.join(samples.bytes(i) for i in numbers(mount, pairs))
         fd = os.open(plan(mount, pairs, 'bytes'), os.O_RDONLY)
         check('a stream', read_all(fd) == whole)
-        give_up = time.monotonic() + 30  # pages are dropped by a thread that may be late
-        while cached(fd, len(whole)) >= 40 and time.monotonic() < give_up:
-            time.sleep(0.05)
+        wait_for(lambda: cached(fd, len(whole)) < 40, pause=0.05)  # a thread drops the pages
         resident.append((len(whole) >> 20, cached(fd, len(whole))))
         os.close(fd)
     watcher = threading.Thread(target=watch)

@@ -28,6 +28,9 @@ void diag(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The test cannot be set up: say why and end the program as an error. */
 void bail_out(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* Milliseconds until the deadline of the test, for the waits of poll and the like: at least 1. */
+int test_patience(void);
+
 /* A fresh directory of this program, made at the first call and removed with all in it when the program exits;
  * an absolute path. Children that were forked off do not remove it. */
 const char *test_directory(void);

@@ -6,12 +6,11 @@
  *   extents=N capacity=N options=N timeout_ms=N catalog=TEXT waiting=0|1
  *   held=N          holds the extents N and N+1    claim=N (enum claim)
  *   value=BYTES     length of a value          values=N        in one fetch
- *   slow_ms=N       answers first -EAGAIN, then after this time
+ *   slow=1          answers first -EAGAIN, then after SIGUSR2
  *   error=N         answers every question with -N
  *   fetch=N         when live, fetch as many times from the other nodes in turn, `depth` at a time
  *   flags=N         of all fetches; what is fetched with 1 gets -ENOENT, with 2 a bit for each third extent
- *   depth=N seconds=N (0: as `fetch` says)   patience_ms=N (a fetch silent for longer counts as a timeout)
- *   pause_ms=N      between a fetch and the next, so that all couriers sleep again
+ *   depth=N endless=1 (until SIGUSR2)   lost=N (N fetches may stay open in the end)
  *   command=N       when live, tell all others
  *   last=N          the same as the last thing, before END
  *   room=N          that is left when it is asked; SIGUSR1 has it ask for a turn (epoch 100, 101, …)
@@ -20,10 +19,11 @@
  *   lacks=N         has no memory for the first N couriers that resume
  *   wrong=N         computes another layout than the others (1), or none (2); is busy (3)
  *
- * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
- * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed at K", "hang-up", "ready?
- * E", "compute E of ROOM", "gone N", "settled E as before", "settled E again", E being the epoch. SIGTERM: it says END
- * and ends. SIGKILL is a crash; the next one with the same STATE takes over. One thread. */
+ * It prints a line for what happens: "live N nodes", "told to wait" for each fetch at its first WAIT, "waits N" for
+ * each hundred of these, "down" once, "fetched: R right, W waits, O open, D down, B bad, E errors", "command C from N
+ * token T", "news from N", "resumed at K", "hang-up", "ready? E", "compute E of ROOM", "gone N", "settled E as before",
+ * "settled E again", E being the epoch. SIGTERM: it says END and ends. SIGKILL is a crash; the next one with the same
+ * STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
@@ -41,8 +41,8 @@
 enum { FILES = 1000, OWED = 4096 };
 
 static struct {
-    uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth,
-        seconds, patience_ms, pause_ms, command, last, room, mute, lacks, wrong, claim, flags, cause, epoch;
+    uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow, error, fetch, depth, endless,
+        lost, command, last, room, mute, lacks, wrong, claim, flags, cause, epoch;
 } o = {.extents = 1000,
        .capacity = 1 << 30,
        .timeout_ms = 5000,
@@ -50,7 +50,6 @@ static struct {
        .value = 100000,
        .values = 1,
        .depth = 4,
-       .patience_ms = 5000,
        .claim = CLAIM_WHOLE,
        .cause = TURN_ROOM};
 static const char *state, *id, *catalog = "one";
@@ -59,23 +58,17 @@ static int listening = -1, courier = -1;
 static struct ring ring;
 static bool has_ring, live, fetching;
 static uint32_t me, nodes;
-static uint64_t began;
 
 static struct out {
     bool fetch; /* an in-slot that is waited for */
     struct ring_message asked;
-    uint64_t asked_at, heard;
-    bool timed_out;
+    bool waits;
 } in_slot[RING_IN];
 static bool out_busy[RING_OUT];
-static struct owed {
-    struct ring_message asked;
-    uint64_t due;
-} owed[OWED];
+static struct ring_message owed[OWED];
 static size_t owes;
-static uint64_t took[1 << 16]; /* of the first fetches: nanoseconds */
-static uint64_t next_at, asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
-static volatile sig_atomic_t stop, wants;
+static uint64_t asked, ended, right, waits, down, bad, errors, last_token, pulse;
+static volatile sig_atomic_t stop, wants, released;
 static struct digest layout, computed;
 static uint64_t k; /* of the layout */
 
@@ -155,12 +148,12 @@ static void push(const struct ring_message *m)
         ;
 }
 
-static bool more_to_fetch(uint64_t now)
+static bool more_to_fetch(void)
 {
-    return o.seconds ? now - began < o.seconds * 1000 * MILLISECOND : asked < o.fetch;
+    return o.endless ? !released : asked < o.fetch;
 }
 
-static void fetch_one(uint32_t slot, uint64_t now)
+static void fetch_one(uint32_t slot)
 {
     uint32_t node = (uint32_t)(asked % (nodes - 1));
     struct ring_message m = {.kind = RING_FETCH,
@@ -172,69 +165,47 @@ static void fetch_one(uint32_t slot, uint64_t now)
                              .count = (uint32_t)o.values,
                              .flags = (uint32_t)o.flags};
     asked++;
-    in_slot[slot] = (struct out){true, m, now, now, false};
-    next_at = now + o.pause_ms * MILLISECOND;
+    in_slot[slot] = (struct out){true, m, false};
     push(&m);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static double median_us(void)
-{
-    size_t n = ended < sizeof took / sizeof *took ? ended : sizeof took / sizeof *took;
-    qsort(took, n, sizeof *took, by_number);
-    return n ? (double)took[n / 2] / 1e3 : 0;
-}
-
-static void fetch_more(uint64_t now)
+static void fetch_more(void)
 {
     size_t flying = 0;
     for (uint32_t i = 0; i < RING_IN; i++)
-        flying += in_slot[i].fetch && !in_slot[i].timed_out;
-    for (uint32_t i = 0; i < RING_IN && flying < o.depth && now >= next_at && more_to_fetch(now); i++)
+        flying += in_slot[i].fetch;
+    for (uint32_t i = 0; i < RING_IN && flying < o.depth + o.lost && more_to_fetch(); i++)
         if (!in_slot[i].fetch) {
-            fetch_one(i, now);
+            fetch_one(i);
             flying++;
         }
-    if (flying > 0 || more_to_fetch(now))
+    if (flying > o.lost || more_to_fetch())
         return;
     fetching = false;
-    printf("fetched: %" PRIu64 " right, %" PRIu64 " waits, %" PRIu64 " timeouts, %" PRIu64 " down, %" PRIu64
-           " bad, %" PRIu64 " errors in %.3f seconds, median %.0f us\n",
-           right, waits, timeouts, down, bad, errors, (double)(now - began) / 1e9, median_us());
+    printf("fetched: %" PRIu64 " right, %" PRIu64 " waits, %zu open, %" PRIu64 " down, %" PRIu64 " bad, %" PRIu64
+           " errors\n",
+           right, waits, flying, down, bad, errors);
 }
 
-static void look_for_timeouts(uint64_t now)
-{
-    for (uint32_t i = 0; i < RING_IN; i++)
-        if (in_slot[i].fetch && !in_slot[i].timed_out && now - in_slot[i].heard > o.patience_ms * MILLISECOND) {
-            in_slot[i].timed_out = true;
-            timeouts++;
-        }
-}
-
-static void fetched(const struct ring_message *m, uint64_t now)
+static void fetched(const struct ring_message *m)
 {
     struct out *s = m->slot < RING_IN ? &in_slot[m->slot] : NULL;
     if (!s || !s->fetch || m->token != s->asked.token)
         die("FETCHED of what was not asked", -EPROTO);
-    s->heard = now;
     if (m->status == -EAGAIN) {
-        waits++;
+        if (!s->waits)
+            printf("told to wait\n");
+        s->waits = true;
+        if (++waits % 100 == 0)
+            printf("waits %" PRIu64 "\n", waits);
         return;
     }
     s->fetch = false;
-    if (ended < sizeof took / sizeof *took)
-        took[ended] = now - s->asked_at;
     ended++;
-    if (s->timed_out)
+    if (m->status == -EHOSTDOWN && down++ == 0)
+        printf("down\n");
+    else if (m->status == -EHOSTDOWN)
         return;
-    if (m->status == -EHOSTDOWN)
-        down++;
     else if (m->status)
         errors++;
     else if (check_payload(ring_slot(&ring, m->slot), m->length, &s->asked))
@@ -267,29 +238,29 @@ static bool reply_payload(const struct ring_message *asked_for)
     return false;
 }
 
-static void owe(const struct ring_message *m, uint64_t due)
+static void owe(const struct ring_message *m)
 {
     if (owes == OWED)
         die("too many questions", -ENOBUFS);
-    owed[owes++] = (struct owed){*m, due};
+    owed[owes++] = *m;
 }
 
-static void serve(const struct ring_message *m, uint64_t now)
+static void serve(const struct ring_message *m)
 {
     if (o.error || m->flags & FETCH_BEFORE) {
         reply(m, o.error ? -(int)o.error : -ENOENT);
         return;
     }
-    if (o.slow_ms)
+    if (o.slow)
         reply(m, -EAGAIN);
-    if (o.slow_ms || !reply_payload(m))
-        owe(m, now + o.slow_ms * MILLISECOND);
+    if (o.slow || !reply_payload(m))
+        owe(m);
 }
 
-static void pay(uint64_t now)
+static void pay(void)
 {
-    for (size_t i = 0; i < owes;)
-        if (now >= owed[i].due && reply_payload(&owed[i].asked))
+    for (size_t i = 0; i < owes && (!o.slow || released);)
+        if (reply_payload(&owed[i]))
             owed[i] = owed[--owes];
         else
             i++;
@@ -312,17 +283,17 @@ static void tell_news(uint64_t now)
         }
 }
 
-static bool take_ring(uint64_t now)
+static bool take_ring(void)
 {
     struct ring_message m;
     int n = 0;
     for (; n < 64 && ring_take(&ring.shared->to_server, &m) == 0; n++)
         switch (m.kind) {
         case RING_FETCHED:
-            fetched(&m, now);
+            fetched(&m);
             break;
         case RING_SERVE:
-            serve(&m, now);
+            serve(&m);
             break;
         case RING_SENT:
             if (m.slot < RING_IN || m.slot >= RING_IN + RING_OUT || !out_busy[m.slot - RING_IN])
@@ -483,8 +454,7 @@ static void say_command(uint64_t command, uint64_t token)
 static void go_live(void)
 {
     live = true;
-    began = clock_now();
-    fetching = nodes > 1 && (o.fetch || o.seconds);
+    fetching = nodes > 1 && (o.fetch || o.endless);
     memset(in_slot, 0, sizeof in_slot);
     printf("live %" PRIu32 " of %" PRIu32 " nodes\n", me, nodes);
     answer(MESSAGE_OK, NULL, 0);
@@ -595,19 +565,18 @@ static void run(void)
     uint64_t asked_for = 0;
     while (!stop) {
         uint64_t now = clock_now();
-        bool some = live && take_ring(now);
+        bool some = live && take_ring();
         if (live) {
-            pay(now);
+            pay();
             tell_news(now);
-            look_for_timeouts(now);
         }
         if (live && fetching)
-            fetch_more(now);
+            fetch_more();
         if (asked_for < (uint64_t)wants) {
             ask_turn(100 + asked_for++);
         }
         if (!some)
-            sleep_on(o.pause_ms ? 1 : 10);
+            sleep_on(10);
     }
     say_command(o.last, 77);
     if (courier >= 0)
@@ -626,24 +595,24 @@ static void on_want(int number)
     wants++;
 }
 
+static void on_release(int number)
+{
+    (void)number;
+    released = 1;
+}
+
 static void take_argument(char *word)
 {
     static const struct {
         const char *key;
         uint64_t *to;
-    } keys[] = {{"extents", &o.extents},   {"capacity", &o.capacity},
-                {"options", &o.options},   {"timeout_ms", &o.timeout_ms},
-                {"held", &o.held},         {"waiting", &o.waiting},
-                {"value", &o.value},       {"values", &o.values},
-                {"slow_ms", &o.slow_ms},   {"error", &o.error},
-                {"fetch", &o.fetch},       {"depth", &o.depth},
-                {"seconds", &o.seconds},   {"patience_ms", &o.patience_ms},
-                {"pause_ms", &o.pause_ms}, {"command", &o.command},
-                {"last", &o.last},         {"room", &o.room},
-                {"mute", &o.mute},         {"wrong", &o.wrong},
-                {"lacks", &o.lacks},       {"claim", &o.claim},
-                {"flags", &o.flags},       {"cause", &o.cause},
-                {"epoch", &o.epoch}};
+    } keys[] = {
+        {"extents", &o.extents}, {"capacity", &o.capacity}, {"options", &o.options}, {"timeout_ms", &o.timeout_ms},
+        {"held", &o.held},       {"waiting", &o.waiting},   {"value", &o.value},     {"values", &o.values},
+        {"slow", &o.slow},       {"error", &o.error},       {"fetch", &o.fetch},     {"depth", &o.depth},
+        {"endless", &o.endless}, {"lost", &o.lost},         {"command", &o.command}, {"last", &o.last},
+        {"room", &o.room},       {"mute", &o.mute},         {"wrong", &o.wrong},     {"lacks", &o.lacks},
+        {"claim", &o.claim},     {"flags", &o.flags},       {"cause", &o.cause},     {"epoch", &o.epoch}};
     char *value = strchr(word, '=');
     if (!value)
         die(word, -EINVAL);
@@ -671,6 +640,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGTERM, on_signal);
     signal(SIGUSR1, on_want);
+    signal(SIGUSR2, on_release);
     signal(SIGPIPE, SIG_IGN);
     listening = message_listen(state);
     if (listening < 0)

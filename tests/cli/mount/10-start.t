@@ -22,7 +22,7 @@ fails_with() { # what, regular expression of the last line, command
     shift 2
     exits 1 "$what" "$@"
     like "$what: it says why" "$(tail -n 1 "$tmp/.output")" "$expected"
-    ok "$what: nothing is left" wait_for 10 nothing
+    ok "$what: nothing is left" wait_for nothing
 }
 start() { "$bin/dealfs" mount -o "state=$state,ssd=$ssd" "$src" "$mnt"; }
 
@@ -36,19 +36,19 @@ fails_with 'run, with a server that dies' 'five servers in a row died' \
 fails 'and the command is not run' test -e "$tmp/ran"
 
 # One that never says that it is ready, until the command is interrupted.
-server 'exec sleep 1000'
+server 'exec sleep infinity'
 "$bin/dealfs" mount -o "state=$state,ssd=$ssd" "$src" "$mnt" >"$tmp/stuck" 2>&1 &
 stuck=$!
 tap_pids+=("$stuck")
 server_hangs() { pgrep -P "$(processes dealfs-keeper)" -x sleep >"$tmp/.output"; }
-ok 'a server that hangs' wait_for 10 server_hangs
+ok 'a server that hangs' wait_for server_hangs
 fails 'nothing is mounted before it answers' mounted "$mnt"
 ok 'the command waits' kill -0 $stuck
 kill -TERM $stuck
 wait $stuck
 is 'SIGTERM ends it' $? 1
 is 'it says why' "$(tail -n 1 "$tmp/stuck")" 'dealfs: interrupted'
-ok 'nothing is left' wait_for 20 nothing
+ok 'nothing is left' wait_for nothing
 
 # What was there before stays there.
 mkdir "$state"

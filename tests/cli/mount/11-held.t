@@ -15,9 +15,9 @@ echo hello >"$src/x"
 
 holder() { # a namespace of its own, like a container's; ready when $tmp/held is there
     rm -f "$tmp/held"
-    background unshare --mount --propagation slave sh -c ': >"$1"; exec sleep 1000' - "$tmp/held"
+    background unshare --mount --propagation slave sh -c ': >"$1"; exec sleep infinity' - "$tmp/held"
     holder=$!
-    wait_for 10 test -e "$tmp/held"
+    wait_for test -e "$tmp/held" && wait_for grep -qx sleep "/proc/$holder/comm"
 }
 gone() { [ -z "$(processes dealfs-)" ]; }
 
@@ -27,19 +27,19 @@ exits 1 'a copy of it keeps it' dealfs umount "$mnt"
 like 'it says who' "$(cat "$tmp/.output")" "Another mount namespace still uses it: .*sleep \($holder\)"
 fails 'it is gone from here all the same' mounted "$mnt"
 kill "$holder"
-ok 'and ends with the copy' wait_for 10 gone
+ok 'and ends with the copy' wait_for gone
 
 # As systemd has it.
 mount --make-rshared /
 ok 'mount, where mounts propagate' dealfs mount "$src" "$mnt"
 holder
 ok 'no copy keeps it' dealfs umount "$mnt"
-ok 'it has ended' gone
+ok 'it has ended' wait_for gone
 kill "$holder"
 
 ok 'mount again' dealfs mount "$src" "$mnt"
-background dealfs run "$src" "$other" -- sleep 1000
-ok 'beside a `dealfs run`' wait_for 20 dealfs enter "$other" -- test -e "$other/x"
+background dealfs run "$src" "$other" -- sleep infinity
+ok 'beside a `dealfs run`' wait_for dealfs enter "$other" -- test -e "$other/x"
 ok 'which keeps it neither' dealfs umount "$mnt"
 fails 'nor lets its own out' mounted "$other"
 done_testing

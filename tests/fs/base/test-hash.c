@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BYTES = 300 << 10 };
 
@@ -90,24 +89,6 @@ static void test_digest_text(void)
     is_str(digest_format(&d, text), "00112233445566778899aabbccddeeff", "and written small");
 }
 
-static uint64_t plain64(const void *bytes, size_t n, uint64_t seed)
-{
-    return XXH3_64bits_withSeed(bytes, n, seed);
-}
-
-static double rate(uint64_t (*body)(const void *, size_t, uint64_t), const uint8_t *bytes)
-{
-    struct timespec from, to;
-    uint64_t sum = 0;
-    enum { ROUNDS = 2000 };
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    for (int i = 0; i < ROUNDS; i++)
-        sum += body(bytes, 112 << 10, sum);
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
-    return ROUNDS * (112 << 10) / seconds / 1e9;
-}
-
 int main(void)
 {
     uint8_t *bytes = malloc(BYTES);
@@ -116,7 +97,6 @@ int main(void)
     test_bodies(bytes);
     test_sensitivity(bytes);
     test_digest_text();
-    diag("112 KiB: %.1f GB/s, without vectors %.1f GB/s", rate(hash64, bytes), rate(plain64, bytes));
     free(bytes);
     return done_testing();
 }

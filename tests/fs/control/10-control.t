@@ -80,7 +80,7 @@ def clean_up():
 
 
 def bring_up():
-    done = subprocess.run([BRING_UP, KEEPER, SOURCE, MOUNT, STATE], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([BRING_UP, KEEPER, SOURCE, MOUNT, STATE], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit('Bail out! ' + done.stderr)
     subprocess.run(['mount', '--bind', CONTROL, MOUNT + '/.dealfs'], check=True)
@@ -93,7 +93,8 @@ def status():
 def kill_server():
     before = status()
     os.kill(before['pids']['server'], signal.SIGKILL)
-    ok(status()['generation'] > before['generation'], 'the server was killed, another one answers')
+    ok(wait_for(lambda: status_between()['generation'] > before['generation']),
+       'the server was killed, another one answers')
 
 
 # --- clients ---
@@ -125,7 +126,7 @@ def ask(request):
 def shell(script):
     """What the script prints, errors included; $c is the control file."""
     done = subprocess.run(['bash', '-c', script], env=dict(os.environ, c=path(), LC_ALL='C'), capture_output=True,
-                          text=True, timeout=PATIENCE)
+                          text=True)
     return done.stdout + done.stderr
 
 
@@ -203,7 +204,7 @@ def sent(name):
 def copied(*command):
     def copy(name):
         to = os.path.join(BASE, 'copy')
-        subprocess.run(['bash', '-c', ' '.join(command), 'copy', path(name), to], check=True, timeout=PATIENCE)
+        subprocess.run(['bash', '-c', ' '.join(command), 'copy', path(name), to], check=True)
         with open(to, 'rb') as f:
             return f.read()
     return copy
@@ -409,7 +410,7 @@ def test_refused():
     fd = os.open(path(), os.O_RDWR)
     os.write(fd, b'samples name=unread\nroot.txt\n')
     os.close(fd)
-    equal(wait_for(lambda: errors()[-1][3]) and errors()[-1][3], 'samples name=unread', 'closed unread: noted')
+    ok(wait_for(lambda: errors()[-1][3] == 'samples name=unread'), 'closed unread: noted')
     ok('unread' not in os.listdir(path('samples.d')), 'and not run')
     ask(b'bad\x1b[2J\n')
     ok('\\x1b' in errors()[-1][3], 'what users write cannot steer a terminal')
@@ -564,8 +565,8 @@ def test_signals():
     equal(first, (WHERE_HELD * 10)[:100], 'a request runs to its end under a timer')
     os.close(fd)
     count, seen = 400000, len(errors())
-    while (end := interrupt_one(count)) == 0 and count < 10000000:  # it was done before the signal came
-        count *= 2
+    while (end := interrupt_one(count)) == 0:  # it was done before the signal came
+        count = min(2 * count, 10000000)
     ok(os.WIFSIGNALED(end) and os.WTERMSIG(end) == signal.SIGINT, 'who waits for a reply can be interrupted')
     ok(wait_for(lambda: len(errors()) > seen) and 'not run' in errors()[-1][4], 'and the request is abandoned')
     equal(ask(b'where\nclass 0/f0000.jpg\n'), WHERE_HELD, 'the mount goes on')
@@ -590,14 +591,21 @@ def fork_reader(read):
 
 def test_interrupted_waiters():
     """Who waits for another one's request is let go, and the request goes on."""
-    fd = begin(2000000)
-    runner = fork_reader(lambda: os.read(fd, 100))
-    waiter = fork_reader(lambda: os.pread(fd, 100, 0))
-    os.kill(waiter, signal.SIGINT)
-    equal(os.WTERMSIG(os.waitpid(waiter, 0)[1]), signal.SIGINT, 'who waits for another one\'s request is let go')
-    equal(os.waitpid(runner, os.WNOHANG)[0], 0, 'while that runs')
-    equal(os.waitpid(runner, 0)[1], 0, 'to its end')
-    os.close(fd)
+    count, running = 1000000, False
+    while not running:  # it was done before the waiter had ended
+        count = min(2 * count, 10000000)
+        fd = begin(count)
+        runner = fork_reader(lambda: os.read(fd, 100))
+        waiter = fork_reader(lambda: os.pread(fd, 100, 0))
+        os.kill(waiter, signal.SIGINT)
+        interrupted = os.WTERMSIG(os.waitpid(waiter, 0)[1]) == signal.SIGINT
+        pid, end = os.waitpid(runner, os.WNOHANG)
+        running = interrupted and pid == 0
+        if pid == 0:
+            end = os.waitpid(runner, 0)[1]
+        os.close(fd)
+    ok(running, 'who waits for another one\'s request is let go while that runs')
+    equal(end, 0, 'to its end')
 
 
 def open_all(held):
@@ -705,7 +713,7 @@ def test_status():
     ok(set(processes()) >= {now['pids']['keeper'], now['pids']['server']} and now['pids']['courier'] is None, 'pids')
     equal(now['catalog']['files'], FILES + 4, 'files')
     equal(now['catalog']['links'], 1, 'links')
-    ok(0 <= now['catalog']['age'] < 600, 'age is sensible')
+    ok(now['catalog']['age'] >= 0, 'age is sensible')
     # A sanitizer takes more than the server, and the more threads there are.
     limit = (256 if 'TEST_SANITIZER' in os.environ else 64) << 20
     ok(0 < now['memory'] < limit, f"memory is sensible: {now['memory']}")
@@ -717,14 +725,16 @@ def test_status():
 
 
 def test_metrics():
-    text = read('metrics').decode()
+    def stable():
+        before, text, now = status(), read('metrics').decode(), status()
+        return all(before[key] == now[key] for key in ('reads', 'bytes', 'source', 'ram')) and (text, now)
+    text, now = wait_for(stable)
     ok(text.endswith('\n'), 'metrics end with a newline')
     line = re.compile(r'# (HELP|TYPE) dealfs_\w+ .+|(dealfs_\w+)(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [0-9.]+')
     equal([each for each in text.splitlines() if not line.fullmatch(each)], [], 'every line is in the format')
     typed = set(re.findall(r'^# TYPE (\w+) ', text, re.M))
     used = {re.sub(r'_(bucket|sum|count)$', '', name) for name in re.findall(r'^(dealfs_\w+)', text, re.M)}
     equal(used - typed, set(), 'every metric has a type')
-    now = status()
     for name, value in {
             'dealfs_reads_total{from="source"}': now['reads']['source'],
             'dealfs_reads_total{from="ram"}': now['reads']['ram'],

@@ -2,8 +2,8 @@
 #include "fs/control/control-private.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/clock.h"
 #include "fs/base/json.h"
+#include "tests/fs/base/moved-clock.h"
 #include "tests/fs/control/fake-node.h"
 #include "tests/lib/tap.h"
 
@@ -113,7 +113,7 @@ static void test_told_again(struct control *control)
     fake_run(control, "stage\n", &reply);
     fake_run(control, "stage action=look\n", &reply);
     is_uint(others.told, 1, "those that have not heard are given time");
-    atomic_store(&control->stage_told, clock_now() - UINT64_C(4000000000));
+    clock_add(4 * SECOND);
     fake_run(control, "stage action=look\n", &reply);
     is_uint(others.told, 2, "and are then told again");
     ok(others.command == WORLD_STAGE && others.token == fake.progress.round, "of the same round");
@@ -170,6 +170,7 @@ static void test_umount(struct control *control)
 
 int main(void)
 {
+    clock_stand();
     fake_begin();
     struct control *control = fake_create(true);
     test_stage(control);

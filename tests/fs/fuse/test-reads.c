@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT = 8, AHEAD = 128 << 10, PATIENCE_MS = 20000 };
+enum { LIMIT = 8, AHEAD = 128 << 10 };
 
 struct fuse_req {
     atomic_int error; /* of the reply */
@@ -87,7 +87,7 @@ static void ask(struct reads *r, struct fuse_req *req, pid_t thread, uint64_t nu
 
 static bool come(int count)
 {
-    for (int waited = 0; atomic_load(&replies) < count && waited < PATIENCE_MS; waited++)
+    while (atomic_load(&replies) < count && test_patience() > 1)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     return atomic_load(&replies) >= count;
 }

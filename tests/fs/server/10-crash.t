@@ -16,11 +16,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../lib'))
-from tap import PATIENCE, diag, done_testing, ok, wait_for
+from tap import diag, done_testing, ok, wait_for
 
 BUILD = os.environ.get('top_builddir') or os.getcwd()
 KEEPER = os.path.join(BUILD, 'dealfs-keeper')
@@ -62,7 +61,7 @@ class Mount:
         if life is not None:
             env['LIFE'] = str(life)
         done = subprocess.run([BRING_UP, keeper, tree.path, self.path, self.state], env=env, capture_output=True,
-                              text=True, timeout=PATIENCE, pass_fds=[] if life is None else [life])
+                              text=True, pass_fds=[] if life is None else [life])
         self.up, self.message = done.returncode == 0, done.stderr
         if self.up:
             with open(f'/proc/{int(done.stdout)}/fd/5', 'rb') as f:
@@ -98,14 +97,14 @@ class Mount:
             return str(e)
 
     def status(self):
-        for _ in range(5):
+        def read():
             try:
                 with open(self.state + '/control/status') as f:
                     return json.load(f)
             except OSError as e:
                 if e.errno != errno.ESTALE:  # another server came between the file's being opened and read
                     raise
-        raise AssertionError('the status is never read by one server')
+        return wait_for(read)
 
     def healthy(self, text):
         """The sentences of health have this in them."""
@@ -315,8 +314,11 @@ def kill_keepers(m, tree):
 
 
 def waiting_requests_survive(base, tree):
-    """Readers that wait for a slow source are innocent of the deaths of servers, however many."""
-    m = Mount(base, tree, 'slow', source_faults='delay=1500')
+    """Readers that wait for the source are innocent of the deaths of servers, however many."""
+    faults = os.path.join(base, 'slow.faults')
+    with open(faults, 'w') as f:
+        f.write('hang=*')
+    m = Mount(base, tree, 'slow', source_faults='file=' + faults)
     name = next(n for n, data in tree.content.items() if len(data) == 114688)
     reader = spawn(lambda: open(os.path.join(m.path, name), 'rb').read() == tree.content[name])
     fine = wait_for(lambda: m.slots_in_use() > 0)
@@ -324,6 +326,7 @@ def waiting_requests_survive(base, tree):
         fine = fine and m.kill_server() and attempt(os.path.join(m.path, f'none{i}')) == 'ENOENT'
         fine = fine and wait_for(lambda: m.slots_in_use() > 0)
     ok(fine, 'eight servers killed while a reader waits for the source')
+    os.remove(faults)
     ok(outcome(reader) == 'ok', 'the reader gets its bytes')
     m.take_down()
 
@@ -336,7 +339,7 @@ def init_is_replayed(base, tree):
     for _ in range(12):
         generation = m.generation
         kill(m.server)
-        fine = fine and wait_for(lambda: m.generation > generation)
+        fine = fine and wait_for(lambda: m.generation > generation and m.server)
         kill(m.server)  # at once: somewhere in its start
         fine = fine and attempt(os.path.join(m.path, f'none{generation}')) == 'ENOENT'
     ok(fine, 'servers killed in their start are replaced')
@@ -350,51 +353,48 @@ def gives_up(base, tree):
     ok(m.gone(), 'and nothing is left')
 
 
-def pace(base, tree):
-    """Seconds that this machine needs to replace a server and to read all files."""
-    m = Mount(base, tree, 'pace')
-    began = time.monotonic()
-    ok(m.kill_server() and all_right(m.path, tree), 'one killed: reads are right')
-    took = time.monotonic() - began
-    m.take_down()
-    return took
-
-
 def outlives_deaths(base, tree):
-    """Twelve servers in a row, each killed at once: the later ones after a pause, without tiers or peers."""
-    minute = max(4, int(10 * pace(base, tree)))  # a step below must not take one
-    m = Mount(base, tree, 'dozen', minute=minute)
+    """Servers in a row, each killed at once: the later ones after a pause, without tiers or peers."""
+    m = Mount(base, tree, 'seven', minute=3600)
     for deaths, state, text in (2, 'open', '2 servers'), (1, 'locked', 'without its tiers:'), (
             2, 'locked', 'without other nodes:'):
         killed = all(m.kill_server() for _ in range(deaths))
         ok(killed and all_right(m.path, tree), f'{deaths} more killed: reads are right')
         ok(m.status()['ram']['state'] == state and m.healthy(text), f'the RAM tier is {state}, and health has "{text}"')
+    ok('5 servers died within 3600 s: the next one starts in 400 ms' in m.log(), 'they pause for longer and longer')
+    m.take_down()
+
+    m = Mount(base, tree, 'three', minute=8)
+    while not m.healthy('without its tiers:'):
+        m.kill_server()
     ok(wait_for(lambda: m.status()['ram']['state'] == 'open' and not m.healthy('without')),
        'when none has died for a while, the tiers are open again')
     ok('has run for a minute' in m.log(), 'by another server, as the log says')
-    generation, began = m.generation, time.monotonic()
+    m.take_down()
+
+    m = Mount(base, tree, 'dozen', minute=4)
+    generation = m.generation
     for _ in range(12):
         last, server = m.generation, m.server
         kill(server)
         wait_for(lambda: m.generation > last and m.server not in (0, server))
-    ok(m.generation == generation + 12 and m.mounted(), 'twelve killed at once: the mount stays')
-    took = time.monotonic() - began
-    ok(took > 1.5, f'they were not started at once each time ({took:.1f} s)')
+    ok(m.generation >= generation + 12 and m.mounted(), 'twelve killed at once: the mount stays')
     ok(all_right(m.path, tree), 'and reads are right')
     subprocess.run(['umount', m.path], check=False)
     ok(m.gone(), 'umount: nothing is left')
 
 
 def dies_of_each_answer(base, tree):
-    m = Mount(base, tree, 'answer', minute=12)
-    readers, began = Readers(m, tree, 2), time.monotonic()
-    generation = m.generation
-    while time.monotonic() < began + 4:
-        server, answered = m.server, m.answered
-        if wait_for(lambda: m.answered > answered or m.server != server, 1):
-            kill(server)
-    started = m.generation - generation
-    ok(started <= 9, f'killed after each first answer, it was started {started} times in 4 s')
+    """A server that has answered counts when it dies like any other."""
+    m = Mount(base, tree, 'answer', minute=3600)
+    readers = Readers(m, tree, 2)
+    for _ in range(6):
+        server, answered, generation = m.server, m.answered, m.generation
+        wait_for(lambda: m.answered > answered)
+        kill(server)
+        wait_for(lambda: m.generation > generation and m.server not in (0, server))
+    ok('6 servers died within 3600 s: the next one starts in 800 ms' in m.log(),
+       'killed after each first answer, it is started less and less often')
     reads, errors = readers.finish()
     ok(not errors and reads > 0, 'readers do not notice')
     for e in errors[:8]:
@@ -421,28 +421,41 @@ class Programs:
         os.chmod(self.server, 0o755)
 
 
-def no_server_lives(base, tree):
-    """Requests in slots and in the kernel get EIO in time, and the mount stays."""
-    faults = os.path.join(base, 'no.faults')
+def without_server(base, tree, name, **options):
+    """Readers wait for the source when no server can live any more. Returns the mount, its programs, the file with the
+    faults of the source, the files and their readers."""
+    faults = os.path.join(base, name + '.faults')
     with open(faults, 'w') as f:
         f.write('hang=*')
-    programs = Programs(base, 'no')
-    m = Mount(base, tree, 'no', keeper=programs.keeper, minute=6, patience=4, source_faults='file=' + faults)
-    name = next(n for n, data in tree.content.items() if len(data) == 114688)
+    programs = Programs(base, name)
+    m = Mount(base, tree, name, keeper=programs.keeper, source_faults='file=' + faults, **options)
     attempt(os.path.join(m.path, 'd0/f0'))  # empty: with a first close the kernel tries FLUSH
-    waits, dies = (spawn(lambda: open(os.path.join(m.path, n), 'rb').read()) for n in (name, 'poison'))
+    files = next(n for n, data in tree.content.items() if len(data) == 114688), 'poison'
+    readers = [spawn(lambda n=n: open(os.path.join(m.path, n), 'rb').read()) for n in files]
     ok(wait_for(lambda: m.slots_in_use() >= 2), 'two readers wait for the source')
     programs.break_server()
     kill(m.server)
-    began = time.monotonic()
+    return m, programs, faults, files, readers
+
+
+def killed_without_server(base, tree):
+    m, _, _, _, (waits, dies) = without_server(base, tree, 'killed', minute=6, patience=3600)
     wait_for(lambda: m.generation > 4)
     kill(dies)
     result = outcome(dies)
-    ok(result == '-9' and 'failed with EIO' not in m.log(), f'one of them is killed, and need not wait ({result})')
+    ok(result == '-9', f'no server can live: a reader is killed, and need not wait ({result})')
+    kill(waits)
+    outcome(waits)
+    m.take_down()
+
+
+def no_server_lives(base, tree):
+    """Requests in slots and in the kernel get EIO, and the mount stays."""
+    m, programs, faults, (name, _), (waits, other) = without_server(base, tree, 'no', minute=6, patience=2)
     result = attempt(os.path.join(m.path, 'none'))
-    took = time.monotonic() - began
-    ok(result == 'EIO' and took > 2, f'no server can live: another one gets EIO ({result} after {took:.1f} s)')
-    ok(outcome(waits) == 'EIO', 'so does the one that waited before')
+    ok(result == 'EIO', f'no server can live: a reader gets EIO ({result})')
+    ok(outcome(other) == 'EIO', 'so does one that waited before')
+    ok(outcome(waits) == 'EIO', 'and another one')
     ok(attempt(m.state + '/control/status') == 'EIO', 'and who asks for status')
     ok(m.mounted(), 'the mount stays')
     os.remove(faults)
@@ -450,9 +463,10 @@ def no_server_lives(base, tree):
     ok(wait_for(lambda: attempt(os.path.join(m.path, 'none')) == 'ENOENT') and all_right(m.path, tree),
        'a server can live again: reads are right')
     ok(m.healthy('failed with EIO while no server could run'), 'and health has it')
+    refused = m.log().count('dealfs-server: Permission denied')
     programs.break_server()
     kill(m.server)
-    ok(wait_for(lambda: 'dealfs-server: Permission denied' in m.log()), 'a later server is refused')
+    ok(wait_for(lambda: m.log().count('dealfs-server: Permission denied') > refused), 'a later server is refused')
     reader = spawn(lambda: open(os.path.join(m.path, name), 'rb').read() == tree.content[name])
     programs.mend_server()
     ok(outcome(reader) == 'ok' and m.mounted(), 'the mount stays, and the next one serves')
@@ -478,10 +492,13 @@ def poison(base, tree):
 
 def hangs(pid):
     """A thread of it waits in the kernel."""
-    for task in os.listdir(f'/proc/{pid}/task'):
-        with open(f'/proc/{pid}/task/{task}/stat') as f:
-            if f.read().rsplit(')', 1)[1].split()[0] == 'D':
-                return True
+    try:
+        for task in os.listdir(f'/proc/{pid}/task'):
+            with open(f'/proc/{pid}/task/{task}/stat') as f:
+                if f.read().rsplit(')', 1)[1].split()[0] == 'D':
+                    return True
+    except OSError:  # it has ended
+        pass
     return False
 
 
@@ -491,10 +508,9 @@ def stuck(base, tree):
     first = m.server
     ok(wait_for(lambda: hangs(first)), 'a thread of the server hangs in the kernel, waiting for itself')
     readers = Readers(m, tree, 2)
-    began = time.monotonic()
     ok(m.kill_server(), 'killed, it is replaced')
-    result, took = outcome(asker), time.monotonic() - began
-    ok(result == 'ok' and took < 20, f'and the request is answered after {took:.2f} s')
+    result = outcome(asker)
+    ok(result == 'ok', f'and the request is answered ({result})')
     ok(wait_for(lambda: not os.path.exists(f'/proc/{first}')), 'then the old one can die')
     reads, errors = readers.finish()
     ok(not errors and reads > 0, 'other readers do not notice')
@@ -503,13 +519,11 @@ def stuck(base, tree):
 
 def hangs_at_start(base, tree):
     """Servers that hang before they serve are replaced, each by one that does without more."""
-    m = Mount(base, tree, 'hang', faults='hang_start@2,hang_start@3', minute=60, patience=2)
+    m = Mount(base, tree, 'hang', faults='hang_start@2,hang_start@3', minute=3600, patience=5)
     kill(m.server)
-    began = time.monotonic()
-    result, took = attempt(os.path.join(m.path, 'd1/f5')), time.monotonic() - began
-    ok(result in ('ok', 'EIO') and took < 12,
-       f'two servers hang at their start: a reader waits {took:.1f} s ({result})')
-    ok(m.generation == 4 and all_right(m.path, tree), 'the third one serves')
+    result = attempt(os.path.join(m.path, 'd1/f5'))
+    ok(result in ('ok', 'EIO'), f'two servers hang at their start: a reader waits, and not for ever ({result})')
+    ok(wait_for(lambda: m.generation >= 4) and all_right(m.path, tree), 'the third one serves')
     ok(m.healthy('hung before it served') and m.healthy('without other nodes:'),
        'health has how, and what it does without')
     m.take_down()
@@ -599,8 +613,8 @@ def main():
     ordinary.extend(n for n in tree.content if '/' in n)
     wanted = sys.argv[1:]
     for test in (survives_under_load, waiting_requests_survive, init_is_replayed, gives_up, outlives_deaths,
-                 dies_of_each_answer, no_server_lives, poison, stuck, hangs_at_start, lingers, both_killed,
-                 life_line, ways_to_unmount, signals_are_ignored):
+                 dies_of_each_answer, killed_without_server, no_server_lives, poison, stuck, hangs_at_start, lingers,
+                 both_killed, life_line, ways_to_unmount, signals_are_ignored):
         if not wanted or test.__name__ in wanted:
             try:
                 test(base, tree)

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORD = 8, BLOCK = 64 << 10, PATIENCE_S = 30 };
+enum { WORD = 8, BLOCK = 64 << 10 };
 
 uint64_t random_next(uint64_t *state)
 {
@@ -292,7 +292,7 @@ static int wait_as(struct store *store, struct store_read *read, const struct sp
     if (error == -EINPROGRESS) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += PATIENCE_S;
+        until.tv_sec += test_patience() / 1000 + 1;
         while (sem_timedwait(&w.done, &until) < 0)
             if (errno != EINTR)
                 bail_out("a read was never answered");
@@ -348,7 +348,7 @@ int read_check_fed(struct store *store, const struct dataset *d, const struct sp
 
 void wait_step(int steps, const char *condition)
 {
-    if (steps > PATIENCE_S * 1000)
+    if (steps % 1000 == 999 && test_patience() == 1)
         bail_out("waited in vain until %s", condition);
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }

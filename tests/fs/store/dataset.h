@@ -50,7 +50,7 @@ int read_wait(struct store *store, struct store_read *read, uint32_t file, uint6
 int read_check(struct store *store, const struct dataset *d, const struct span *span, enum place *place);
 int read_check_fed(struct store *store, const struct dataset *d, const struct span *span); /* as the feeder */
 
-/* Wait until the condition holds; the program ends after half a minute without it. */
+/* Wait until the condition holds; the program ends at its deadline without it. */
 #define wait_until(condition)                                                                                          \
     do {                                                                                                               \
         for (int waited_ = 0; !(condition); waited_++)                                                                 \

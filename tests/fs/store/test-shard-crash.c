@@ -1,5 +1,6 @@
 /* Shards of a process that is killed at any moment, or that lingers: what was stored is there again, nothing is wrong,
  * and nothing is left over. */
+#include "tests/fs/store/dataset.h"
 #include "tests/fs/store/filling.h"
 
 #include "fs/base/cleanup.h"
@@ -120,14 +121,8 @@ static void test_kill(const struct filling *f)
 
 static bool becomes(struct shard *s, enum tier_name tier, enum tier_state state)
 {
-    struct tier_status status;
-    for (int i = 0; i < 3000; i++) {
-        shard_status(s, tier, &status);
-        if (status.state == state)
-            return true;
-        usleep(10000);
-    }
-    return false;
+    wait_until(filling_status(s, tier).state == state);
+    return true;
 }
 
 /* Readers that hold on to what was moved: its files outlive the reclaim, and the process. */

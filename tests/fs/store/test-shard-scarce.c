@@ -1,5 +1,6 @@
 /* A shard that runs out of descriptors, one whose quota is spent, and one that is left alone: what was put can be read,
  * and nothing is closed for good that may come back. */
+#include "tests/fs/store/dataset.h"
 #include "tests/fs/store/filling.h"
 
 #include "fs/base/cleanup.h"
@@ -118,12 +119,9 @@ static int count_files(const char *tier)
     return count_in(tier) ? 0 : count_in(path);
 }
 
-static bool await_files(const char *tier)
+static void await_files(const char *tier)
 {
-    for (int i = 0; i < 3000; i++, usleep(10000))
-        if (count_files(tier))
-            return true;
-    return false;
+    wait_until(count_files(tier));
 }
 
 static void test_store_later(enum tier_name tier)
@@ -153,7 +151,8 @@ static void test_store_by_itself(enum tier_name tier)
     take_descriptors();
     shard_flush(s);
     give_descriptors();
-    ok(await_files(directory[tier]), "%s tier: it is tried again by itself", tier_names[tier]);
+    await_files(directory[tier]);
+    pass("%s tier: it is tried again by itself", tier_names[tier]);
     end(&f, s, tier);
 }
 
@@ -168,9 +167,7 @@ static void test_open_later(enum tier_name tier)
            tier_names[tier]);
     is_int(filling_put_file(&f, s, 0), -ENOSPC, "and takes nothing meanwhile");
     give_descriptors();
-    int waited = 0;
-    while (filling_status(s, tier).state == TIER_LOCKED && waited++ < 3000)
-        usleep(10000);
+    wait_until(filling_status(s, tier).state != TIER_LOCKED);
     is_int(filling_status(s, tier).state, TIER_OPEN, "it opens when there are some");
     is_int(count_right(&f, s), FILES, "and holds what it held");
     end(&f, s, tier);
@@ -260,7 +257,8 @@ static void test_idle(enum tier_name tier)
     pid_t child = fork();
     if (child == 0)
         fill_and_wait(&f, tier);
-    ok(await_files(directory[tier]), "%s tier: what nobody adds to is stored", tier_names[tier]);
+    await_files(directory[tier]);
+    pass("%s tier: what nobody adds to is stored", tier_names[tier]);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     struct shard *s = open_one(&f, tier);

@@ -1,4 +1,5 @@
 /* Staging: fills, stops, goes on, ends at full tiers, passes what fails. */
+#include "tests/fs/base/moved-clock.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"
 
@@ -12,9 +13,17 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-enum { SMALL = 200, SMALL_BYTES = 30000 };
+enum { SMALL = 200, SMALL_BYTES = 30000, PATIENCE_S = 3600 };
 
 static struct dataset d;
+
+static atomic_int hangs; /* looks of threads that hang at the source */
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+    atomic_fetch_add(&hangs, gettid() != getpid());
+    return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left) ? -1 : 0;
+}
 
 static struct stage_progress stage(struct store *store)
 {
@@ -101,12 +110,11 @@ static void test_none(void)
 
 static void test_stop(void)
 {
-    faults_set("delay=20");
+    faults_set("hang=middle");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 0, NULL), 0, "staging from a slow source");
+    is_int(store_stage_start(store, 0, NULL), 0, "staging from a source that hangs");
     is_int(store_stage_start(store, 0, NULL), 0, "started when it runs already");
     wait_until(progress_of(store).kept > 0);
-    faults_set("hang");
     store_stage_stop(store);
     wait_until(progress_of(store).state != STAGE_RUNNING);
     struct stage_progress p = progress_of(store);
@@ -124,11 +132,21 @@ static void test_stop(void)
 static void test_hang(void)
 {
     faults_set("hang=middle");
-    setenv("DEALFS_STAGE_PATIENCE", "4", 1); /* a busy machine may take seconds for the others */
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    struct stage_progress p = stage(store);
     uint64_t middle = dataset_size(&d, dataset_file(&d, "middle"));
-    is_int(p.state, STAGE_DONE, "a load hangs: staging ends");
+    clock_stand();
+    is_int(store_stage_start(store, 0, NULL), 0, "staging starts");
+    wait_until(progress_of(store).kept == catalog_bytes(d.catalog) - middle);
+    is_int(progress_of(store).state, STAGE_RUNNING, "a load hangs: staging waits for it");
+    atomic_store(&hangs, 0);
+    wait_until(atomic_load(&hangs) > 0);
+    for (int i = 0; progress_of(store).state == STAGE_RUNNING; i++) {
+        clock_add(PATIENCE_S * SECOND / 4);
+        wait_step(i, "staging ends");
+    }
+    clock_run();
+    struct stage_progress p = progress_of(store);
+    is_int(p.state, STAGE_DONE, "and ends without it");
     is_uint(p.failed, 1, "and says that one is left");
     is_int(p.error, -ETIMEDOUT, "and why");
     is_uint(p.kept, p.bytes_total - middle, "the rest is kept");
@@ -136,7 +154,6 @@ static void test_hang(void)
     uint32_t large = dataset_file(&d, "large");
     ok(store_is_stored(store, large, 0, 40 * MIB), "what does not share its segment is stored");
     faults_set("");
-    unsetenv("DEALFS_STAGE_PATIENCE");
     p = stage(store);
     is_uint(p.kept, p.bytes_total, "the source answers: the rest comes");
     is_uint(p.failed, 0, "nothing fails");
@@ -177,20 +194,17 @@ static void test_failures(void)
     store_close(store);
 }
 
-/* While every load of the stage is slow, a reader gets a thread at once. */
+/* While every load of the stage hangs, a reader gets a thread. */
 static void test_readers_first(void)
 {
-    faults_set("delay=300,delay_match=small/*");
+    faults_set("hang=small/*");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 0, NULL), 0, "staging from a slow source");
-    int late = 0;
+    is_int(store_stage_start(store, 0, NULL), 0, "staging from a source that hangs");
     for (int i = 0; i < 10; i++) {
         struct span span = {.file = dataset_file(&d, "large"), .offset = (uint64_t)i * PIECE_BYTES, .length = 4096};
-        bool before = progress_of(store).state == STAGE_RUNNING;
         is_int(read_check(store, &d, &span, NULL), 0, "a reader meanwhile");
-        late += before && progress_of(store).files == catalog_files(d.catalog);
     }
-    is_int(late, 0, "readers did not wait for the end of the staging");
+    is_int(progress_of(store).state, STAGE_RUNNING, "readers did not wait for the end of the staging");
     faults_set("");
     wait_until(progress_of(store).state == STAGE_DONE);
     is_uint(progress_of(store).kept, catalog_bytes(d.catalog), "all is kept");
@@ -282,7 +296,7 @@ static void test_share(void)
 static void test_more(void)
 {
     atomic_store(&world.all, false);
-    faults_set("delay=20");
+    faults_set("hang=small-18");
     struct store *store = dataset_store(&world.d, 128 * MIB, 0, "file=FILE", false);
     store_set_peers(store, &(struct store_peers){.keeps = is_ours, .fetch = nobody});
     is_int(store_stage_again(store, 5), 0, "more, before anything was staged");
@@ -292,6 +306,7 @@ static void test_more(void)
     atomic_store(&world.all, true);
     is_int(store_stage_again(store, 6), 0, "more, while staging runs");
     is_uint(progress_of(store).round, 6, "has a round of its own");
+    is_int(progress_of(store).state, STAGE_RUNNING, "and waits for what hangs");
     faults_set("");
     wait_until(progress_of(store).state == STAGE_DONE);
     is_uint(progress_of(store).kept, catalog_bytes(world.d.catalog), "and is staged before staging is done");
@@ -327,10 +342,12 @@ static void test_rounds(void)
     is_int(store_stage_start(store, 7, NULL), 0, "the same again");
     is_int(store_stage_start(store, 6, NULL), 0, "an earlier one");
     ok(progress_of(store).elapsed == elapsed && progress_of(store).round == 7, "change nothing");
+    clock_stand();
     is_int(store_stage_start(store, 0, NULL), 0, "without a round");
     wait_until(progress_of(store).state == STAGE_DONE);
-    ok(progress_of(store).elapsed != elapsed && progress_of(store).round == 7, "it is staged again, in no new round");
-    faults_set("delay=20");
+    ok(progress_of(store).elapsed == 0 && progress_of(store).round == 7, "it is staged again, in no new round");
+    clock_run();
+    faults_set("hang=middle");
     store_close(store);
 
     store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
@@ -379,12 +396,12 @@ static void test_chosen(void)
     is_int(store_stage_start(store, 4, NULL), 0, "then all");
     wait_until(progress_of(store).state == STAGE_DONE);
     is_uint(progress_of(store).kept, catalog_bytes(d.catalog), "all is kept");
-    faults_set("delay=20");
+    faults_set("hang=large");
     store_close(store);
 
     store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 1, large), 0, "a slow choice");
-    wait_until(progress_of(store).files_total == 2 && progress_of(store).kept > 0);
+    is_int(store_stage_start(store, 1, large), 0, "a choice that hangs");
+    wait_until(progress_of(store).files == 2);
     is_int(store_stage_start(store, 3, some), 0, "another one while it runs");
     is_uint(progress_of(store).round, 3, "takes its place");
     ok(progress_of(store).bytes_total <= 3 * MIB + SMALL_BYTES, "the first one's totals are gone");
@@ -397,18 +414,20 @@ static void test_chosen(void)
     samples_put(large);
 }
 
-/* One worker reads what is chosen in its order. */
+/* One worker reads what is chosen in its order: the third hangs. */
 static void test_chosen_order(void)
 {
     struct samples *list = choose((const char *const[]){"small/9", "small/100", "small/2", "small/50", NULL});
-    faults_set("delay=20");
+    faults_set("hang=small/2");
+    dataset_threads(1);
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    dataset_threads(4);
     enum tier_name tier;
-    uint32_t last = samples_file(list, 3), first = samples_file(list, 0);
+    uint32_t last = samples_file(list, 3);
     is_int(store_stage_start(store, 1, list), 0, "an order");
-    wait_until(store_where(store, first, 0, &tier) == 0);
-    ok(store_where(store, last, 0, &tier) == -ENOENT || progress_of(store).kept >= (uint64_t)4 * SMALL_BYTES,
-       "the first comes before the last");
+    for (uint64_t i = 0; i < 2; i++)
+        wait_until(store_where(store, samples_file(list, i), 0, &tier) == 0);
+    ok(store_where(store, last, 0, &tier) == -ENOENT, "the first two come before the last");
     faults_set("");
     wait_until(progress_of(store).state == STAGE_DONE);
     is_uint(progress_of(store).kept, (uint64_t)4 * SMALL_BYTES, "all come");
@@ -419,6 +438,7 @@ static void test_chosen_order(void)
 int main(void)
 {
     log_to_file();
+    setenv("DEALFS_STAGE_PATIENCE", "3600", 1); /* PATIENCE_S */
     dataset_begin(&d);
     for (int i = 0; i < SMALL; i++)
         dataset_add(&d, test_path("small/%d", i) + strlen(test_directory()) + 1, SMALL_BYTES);

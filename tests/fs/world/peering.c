@@ -1,7 +1,10 @@
 /* See peering.h. */
 #include "tests/fs/world/peering.h"
 
+#include "fs/base/cleanup.h"
+#include "fs/world/fetch-inside.h"
 #include "fs/world/layout.h"
+#include "fs/world/peers-inside.h"
 #include "tests/lib/tap.h"
 
 #include <stdio.h>
@@ -107,6 +110,27 @@ struct counts peering_counts(struct fake *f, uint32_t node)
     struct counts counts = {view.timeouts, view.bad};
     peers_view_release(&view);
     return counts;
+}
+
+struct asking peering_asking(struct fake *f, uint32_t node, uint64_t since)
+{
+    CLEANUP_LIVING struct living *l = membership_living(&f->node[node].peers->membership);
+    if (!l)
+        bail_out("node %u is in no world", node);
+    LOCK_SCOPE(&l->fetches->lock);
+    struct asking asking = {.queued = l->fetches->waiting,
+                            .left = (uint64_t)l->fetches->left,
+                            .first = l->fetches->number + 1,
+                            .last = l->fetches->number};
+    for (uint32_t slot = 0; slot < RING_IN; slot++) {
+        const struct fetch *fetch = &l->fetches->fetch[slot];
+        if (fetch->state != FETCH_ASKED)
+            continue;
+        asking.asked++;
+        asking.unheard += fetch->heard < since;
+        asking.first = fetch->number < asking.first ? fetch->number : asking.first;
+    }
+    return asking;
 }
 
 /* --- reads --- */

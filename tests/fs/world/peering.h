@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #define MIB (1ull << 20)
-#define LONG (60 * SECOND) /* a timeout that no test waits for */
+#define LONG (3600 * SECOND) /* a timeout that no test waits for, on any machine */
 
 enum { SMALL_FILES = 40, PEERING_RAM = 120 << 20 };
 
@@ -36,6 +36,16 @@ struct counts {
     uint64_t timeouts, bad;
 };
 struct counts peering_counts(struct fake *f, uint32_t node);
+/* What a node asks others for. */
+struct asking {
+    uint64_t queued;  /* reads that wait for a slot */
+    uint64_t asked;   /* questions in progress */
+    uint64_t unheard; /* of these: nothing was heard since `since` */
+    uint64_t left;    /* questions whose reads have left */
+    uint64_t first;   /* number of the first one in progress; none: of the next one */
+    uint64_t last;    /* number of the last one */
+};
+struct asking peering_asking(struct fake *f, uint32_t node, uint64_t since);
 
 /* Reads. */
 uint32_t peering_owned(struct fake *f, uint32_t owner, uint32_t n); /* the n-th of the files that it owns alone */

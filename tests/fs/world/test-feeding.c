@@ -116,8 +116,7 @@ static void test_turns(void)
     struct asked *fed = ask_many(&f, 0, file, FED, true), *readers = ask_many(&f, 0, file, WAITING, false);
     is_uint(atomic_load(&f.node[0].asks_fed), 0, "nothing is fed while readers have all slots");
     for (uint32_t i = 0; i < WAITING + 2; i++) {
-        while (atomic_load(&f.node[1].served) < MOST + i)
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        wait_until(atomic_load(&f.node[1].served) >= MOST + i);
         fake_let_one_go(&f);
         wait_asks(&f, 0, MOST + i + 1);
         fed_turns[i] = atomic_load(&f.node[0].asks_fed);

@@ -1,5 +1,6 @@
 /* Small reads that go together: few questions, every byte right, and whatever befalls a question befalls no read more
  * than if it had been asked for alone. */
+#include "tests/fs/base/moved-clock.h"
 #include "tests/fs/world/peering.h"
 
 #include "tests/lib/tap.h"
@@ -90,9 +91,9 @@ static uint32_t crowd_end(enum place place, const char *what)
     return from;
 }
 
-static void begin(struct fake *f, uint64_t timeout)
+static void begin(struct fake *f)
 {
-    peering_join(f, 2, timeout);
+    peering_join(f, 2, LONG);
     reader = peering_owns(f, 0, dataset_file(&dataset, "middle"));
 }
 
@@ -112,7 +113,7 @@ static void crowd_gather(struct fake *f)
 static void test_few_questions(void)
 {
     struct fake f;
-    begin(&f, LONG);
+    begin(&f);
     peering_read_all(&f, 0);
     peering_read_all(&f, 1);
     uint32_t before = asks(&f);
@@ -130,7 +131,7 @@ static void test_few_questions(void)
 static void test_not_held(void)
 {
     struct fake f;
-    begin(&f, LONG);
+    begin(&f);
     uint64_t most = catalog_bytes(dataset.catalog);
     crowd_gather(&f);
     fake_let_go(&f);
@@ -142,7 +143,7 @@ static void test_not_held(void)
 static void test_no_list(void)
 {
     struct fake f;
-    begin(&f, LONG);
+    begin(&f);
     peering_read_all(&f, 0);
     peering_read_all(&f, 1);
     atomic_store(&f.node[!reader].lists, 1);
@@ -157,7 +158,7 @@ static void test_no_list(void)
 static void test_harm(enum fake_fault fault, bool bad, const char *what)
 {
     struct fake f;
-    begin(&f, LONG);
+    begin(&f);
     peering_read_all(&f, 0);
     peering_read_all(&f, 1);
     crowd_gather(&f);
@@ -175,7 +176,7 @@ static void test_cancel(void)
 {
     struct fake f;
     uint32_t cancelled = 0;
-    begin(&f, LONG);
+    begin(&f);
     peering_read_all(&f, 0);
     peering_read_all(&f, 1);
     crowd_gather(&f);
@@ -206,12 +207,20 @@ static void test_cancel(void)
 static void test_silence(void)
 {
     struct fake f;
-    begin(&f, SECOND / 2);
+    begin(&f);
     peering_read_all(&f, 0);
     peering_read_all(&f, 1);
     crowd_gather(&f);
+    clock_stand();
+    uint64_t last = peering_asking(&f, reader, 0).last;
     peering_harm(&f, !reader, 1000, FAKE_SWALLOW);
     fake_let_go(&f);
+    wait_until(peering_asking(&f, reader, 0).first > last); /* what was held is answered */
+    for (int i = 0; crowd_ended() < CROWD; i++) {
+        clock_add(LONG / 4);
+        wait_step(i, "all are answered");
+    }
+    clock_run();
     ok(crowd_end(PLACE_SOURCE, "of a node that falls silent") > 0, "some from the source");
     is_int(peering_peer(&f, reader, !reader), PEER_SUSPECT, "it is suspected");
     fake_end(&f);
