@@ -91,6 +91,11 @@ static int prepare_courier(struct courier *c, int argc, char **argv)
     return error;
 }
 
+static int init_mpi(void)
+{
+    return MPI_Init(NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static struct courier c;
@@ -100,7 +105,7 @@ int main(int argc, char **argv)
     tune_mpi(&c.arguments);
     if (c.arguments.uid && process_leave_keyring()) /* MPI's threads inherit the keyring of this thread */
         return STATUS_FAILED;
-    if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+    if (signals_obey_during(init_mpi) != MPI_SUCCESS)
         return STATUS_FAILED;
     error = become_owner(&c.arguments);
     if (error)

@@ -8,4 +8,8 @@ int signals_open(void);
 int signals_take(void);  /* the signal that has arrived; 0: none */
 void signals_obey(void); /* exits if one has arrived: for the join, when no read depends on us */
 
+/* Calls a function that may wait forever for other ranks, such as MPI_Init. A signal that arrives meanwhile ends the
+ * process. Returns what the function returns. */
+int signals_obey_during(int (*wait)(void));
+
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Couriers under mpirun, each with a server that is none (fake-server): how a world forms, carries, suffers and ends.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap"
-require mpirun strace
+require mpirun strace eu-stack
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none
 # What Open MPI has not freed at its end is not ours.
@@ -459,6 +459,22 @@ ended 1
 is 'refused: a mount that fails, with its last words' "$(grep '^dealfs-courier' "$w/mpi")" \
     "dealfs-courier: node 0 ($host): mount /none: nothing works here"
 is 'the words before are passed on' "$(grep '^node' "$w/mpi")" "node 0 ($host): so far so good"
+
+# --- a rank that never comes: MPI_Init waits for it without end, and a signal ends that ---
+new_world
+mkdir "$w/s0"
+# shellcheck disable=SC2016
+mpirun -n 2 sh -c 'case $OMPI_COMM_WORLD_RANK in
+    0) echo $$ >"$1/pid0"; exec "$2" --state "$1/s0" --mountpoint /none ;;
+    *) exec sleep infinity ;;
+    esac' sh "$w" "$courier" >"$w/mpi" 2>&1 &
+launcher=$!
+tap_pids+=($!)
+in_init() { eu-stack -p "$(cat "$w/pid0")" 2>/dev/null | grep -q MPI_Init; }
+ok 'a courier waits in MPI_Init' wait_for in_init
+kill -TERM "$(cat "$w/pid0")"
+ok 'SIGTERM ends it' wait_for has_ended "$(cat "$w/pid0")"
+ok 'and the world' wait_for has_ended "$launcher"
 
 exits 1 'refused: a launcher that starts worlds of one' \
     env SLURM_STEP_NUM_TASKS=4 "$courier" --state "$w/s0" --mountpoint /none
