@@ -172,14 +172,18 @@ as_user sh -c 'rm "$1/place" && mv "$1/away" "$1/place"' - "$tmp/user"
 # --- a keeper of his own making ---
 
 ok 'mount' up
+own=$tmp/user/own # has no mounter: root reads the memory of all that may be its keeper
+ok 'a mount by the user' as_user sh -c 'mkdir "$1" && dealfs mount -o "state=$1.state" "$2" "$1"' - "$own" "$src"
 as_user mkdir "$tmp/user/fake"
 as_user mkfifo "$tmp/user/fake/config"
 cp "$(command -v tail)" "$tmp/user/fake/dealfs-keeper"
 # shellcheck disable=SC2016
-background as_user bash -c 'exec 13<>"$1/config" && exec "$1/dealfs-keeper" -f /dev/null' - "$tmp/user/fake"
+background as_user bash -c 'exec 13<>"$1/config" && exec "$1/dealfs-keeper" /dev/null -f' - "$tmp/user/fake"
 fake() { grep -qx dealfs-keeper "/proc/$(processes user/fake/dealfs-keeper)/comm"; } # it runs, and has its descriptors
 ok 'a process that looks like a keeper' wait_for fake
 ok 'and has a pipe for a configuration stops nobody' there dealfs status "$mnt"
+there dealfs status "$own" >"$tmp/.output" 2>&1
+like 'nor root, who looks at both' $? '^[0-4]$'
 pipe=$(processes user/fake)
 kill "$pipe"
 wait_for has_ended "$pipe"
@@ -189,11 +193,13 @@ memory = os.memfd_create("config", os.MFD_ALLOW_SEALING)
 os.truncate(memory, 1 << 30)
 fcntl.fcntl(memory, 1033, 15) # F_ADD_SEALS: all
 os.dup2(memory, 13)
-os.execv(sys.argv[1], [sys.argv[1], "-f", "/dev/null"])' "$tmp/user/fake/dealfs-keeper"
+os.execv(sys.argv[1], [sys.argv[1], "/dev/null", "-f"])' "$tmp/user/fake/dealfs-keeper"
 ok 'one that has a GiB of sealed memory, all of it a hole' wait_for fake
 ok 'does not make root fill it' there dealfs status "$mnt"
+there dealfs status "$own" >/dev/null 2>&1
 is 'it has no memory still' "$(stat -L -c '%s %b' "/proc/$(processes user/fake/dealfs-keeper)/fd/13")" "$((1 << 30)) 0"
 kill "$(processes user/fake)"
+ok 'umount' as_user dealfs umount "$own"
 ok 'umount' down
 
 # --- his mounter ---
