@@ -3,6 +3,7 @@
 Two nodes that read from each other, over shared memory and (as root) over TCP between network namespaces; beside it
 what bare MPI does, and what a sample costs each process. Four nodes that join with a kept catalog."""
 import contextlib
+import glob
 import json
 import os
 import re
@@ -213,6 +214,53 @@ def line_blocks(bench):
         bench.note(f'bytes over the network, {len(bytes_each)} turns: {min(bytes_each):.0f} to {max(bytes_each):.0f}')
 
 
+def slept(pids):
+    """Nanoseconds that processes were on a processor, and how often they slept."""
+    used = sleeps = 0
+    for task in (task for pid in pids for task in glob.glob(f'/proc/{pid}/task/*')):
+        with open(f'{task}/schedstat') as f:
+            used += int(f.read().split()[0])
+        with open(f'{task}/status') as f:
+            sleeps += next(int(line.split()[1]) for line in f if line.startswith('voluntary_'))
+    return used, sleeps
+
+
+def idle_costs(pids):
+    """The share of a core in percent, and wakes per second, over 4 s."""
+    before, began = slept(pids), time.monotonic()
+    time.sleep(4)
+    after, took = slept(pids), time.monotonic() - began
+    return (after[0] - before[0]) / took / 1e7, (after[1] - before[1]) / took
+
+
+def late_answers(paths):
+    """Milliseconds of reads of another node's files, each after a pause in which its courier falls asleep."""
+    for path in paths:
+        time.sleep(0.05)
+        began = time.monotonic()
+        with open(path, 'rb') as f:
+            f.read()
+        yield (time.monotonic() - began) * 1000
+
+
+def line_idle(bench):
+    """a node of two that does nothing: its share of a core, wakes per second; and how late a sleeping peer answers"""
+    source = bench.tree('112K-200', 200, 112 << 10)
+    with World(bench, 2, source, 'ram=256M') as world:
+        bench.sh(bench.DEALFS, 'stage', world.path(0))
+        pids = world.status(0)['pids'].values()
+        time.sleep(2)  # what staging left to do
+        shares, wakes = zip(*(idle_costs(pids) for _ in range(bench.TURNS)))
+        with open(world.owned(0, bench.list_of(world.path(0)))[1]) as f:
+            late = list(late_answers(f.read().split('\n')[:40]))
+    bench.row('an idle node of a world: share of a core', statistics.median(shares), 1, statistics.median(shares), 1,
+              '%', at_most=True)
+    bench.row('an idle node of a world: wakes per second', statistics.median(wakes), 30, statistics.median(wakes) / 30,
+              1, '1/s', at_most=True)
+    bench.row('a sample of a node that sleeps', statistics.median(late), 50, statistics.median(late) / 50, 1, 'ms',
+              at_most=True)
+
+
 def line_join(bench):
     """four nodes with a kept catalog of 1,000,000 files: from mpirun to `ready`"""
     source = bench.many()
@@ -311,4 +359,4 @@ def line_exchange(bench):
         exchange_links(bench, source, files * size)
 
 
-LINES = {'remote': line_remote, 'blocks': line_blocks, 'join': line_join, 'exchange': line_exchange}
+LINES = {'remote': line_remote, 'blocks': line_blocks, 'idle': line_idle, 'join': line_join, 'exchange': line_exchange}
