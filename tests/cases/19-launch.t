@@ -37,7 +37,7 @@ cat >"$tmp/train" <<'END'
 #!/bin/bash
 trap 'echo TERM >>"$3"; [ -n "${STUBBORN-}" ] || { diff -r -x .dealfs "$1" "$2" && exit 5; exit 6; }' TERM
 trap 'echo INT >>"$3"' INT
-sleep infinity &
+tail -f /dev/null --pid=$$ & # ends with this process, even if that is killed
 echo running >>"$3"
 while :; do wait; sleep 0.1; done
 END
