@@ -42,7 +42,7 @@ static int look_at_mount(void *user, const struct live *live)
 {
     struct finding finding = {.level = CHECK_PROBLEM};
     int *problems = user;
-    if (live->health < LIVE_UNASKED)
+    if (live->health < LIVE_UNKNOWN)
         return 0;
     str_adds(&finding.text, "the mount ");
     str_add_printable(&finding.text, live->mountpoint, strlen(live->mountpoint));

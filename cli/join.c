@@ -38,7 +38,7 @@ static const struct command_option join_options[] = {
     {"nodes", 0, OPTION_NUMBER, "N", "fail unless the world has N nodes (any)", AT(nodes), .most = NODES_MOST},
     {"groups", 0, OPTION_NUMBER, "G",
      "split the world into G groups that each cache the whole dataset (the mounts' groups=, or 1)", AT(groups),
-     .most = NODES_MOST},
+     .most = GROUPS_MOST},
     {0},
 };
 

@@ -63,6 +63,8 @@ cli_libcli_a_SOURCES = \
 	cli/live/containers.h \
 	cli/live/owner-ask.c \
 	cli/live/owner-ask.h \
+	cli/live/owner-file.c \
+	cli/live/owner-file.h \
 	cli/live/gauges.c \
 	cli/live/gauges.h \
 	cli/live/keepers.c \

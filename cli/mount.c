@@ -7,9 +7,9 @@
 #include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 
 #include <getopt.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -49,7 +49,7 @@ static int stay_mounted(struct start *s)
 {
     struct pollfd end = {.fd = s->life, .events = 0};
     while (!interrupted)
-        if (poll(&end, 1, -1) > 0)
+        if (ready_wait(&end, 1, -1) > 0)
             return status_of_end(s);
     int status = take_away(s);
     waitpid(s->keeper, NULL, WNOHANG);

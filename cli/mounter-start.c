@@ -47,10 +47,11 @@ static int find_user(const char *given, struct owner *owner, struct str *why)
     if (group)
         *group++ = '\0';
     int error = owner_find(user, owner, why);
-    const struct group *entry = !error && group ? getgrnam(group) : NULL;
+    bool numeric = group && group[0] == '+';
+    const struct group *entry = !error && group && !numeric ? getgrnam(group) : NULL;
     if (error || !group)
         return error;
-    if (!entry && number_parse(group, 0, UINT32_MAX - 1, &number))
+    if (!entry && number_parse(group + numeric, 0, UINT32_MAX - 1, &number))
         return place_fail(why, "group", group, "there is no such group", -EINVAL);
     owner->gid = entry ? entry->gr_gid : (gid_t)number;
     return 0;

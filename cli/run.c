@@ -7,9 +7,9 @@
 #include "cli/mount/start.h"
 #include "fs/attach/attach.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/ready.h"
 
 #include <getopt.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -71,7 +71,7 @@ static void take_away(struct start *s)
     attach_unmount(s->config.mountpoint, s->config.data_minor, true, &ignored);
     if (!s->config.nested)
         attach_unmount(s->config.control, s->config.control_minor, true, &ignored);
-    if (poll(&end, 1, END_SECONDS * 1000) == 0)
+    if (ready_wait(&end, 1, END_SECONDS * 1000) <= 0)
         command_note(stderr,
                      "%s: processes of the command are still running there; the mount ends with the last of them",
                      s->config.mountpoint);

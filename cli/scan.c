@@ -28,6 +28,7 @@ static int survey_source(const struct mount_config *c, struct str *why)
                                             .scan = {.threads = c->source_threads,
                                                      .rescan = (enum rescan)c->rescan,
                                                      .kept = c->ssd_path,
+                                                     .acls = c->allow_other,
                                                      .ignore_ctime = c->identity_mtime},
                                             .to = stdout},
                            &catalog, why);

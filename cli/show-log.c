@@ -3,32 +3,18 @@
 
 #include "cli/base/interrupt.h"
 #include "cli/live/client.h"
+#include "cli/live/owner-file.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/ready.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 500 }; /* maximum delay until the end of a mount is noticed */
-
-/* The state directory belongs to the mount's user, who may change anything while root reads. */
-static int log_open(const struct live *live)
-{
-    struct stat st;
-    CLEANUP_CLOSE int state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    CLEANUP_CLOSE int log = state < 0 ? -1 : openat(state, "log", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (log < 0 || fstat(log, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode) || st.st_uid != live->uid)
-        return -EPERM;
-    return steal_fd(log);
-}
 
 /* Copy from the file's position to its end. */
 static int log_copy(int log)
@@ -60,7 +46,7 @@ static int log_follow(const struct live *live, int log)
         if (error || over || interrupted)
             return error;
         struct pollfd added = {.fd = watch, .events = POLLIN};
-        if (poll(&added, 1, LOOK_MS) > 0 && read(watch, events, sizeof events) < 0 && errno != EAGAIN)
+        if (ready_wait(&added, 1, LOOK_MS) > 0 && read(watch, events, sizeof events) < 0 && errno != EAGAIN)
             return -errno;
         over = kill(live->keeper, 0) < 0 && errno == ESRCH;
     }
@@ -71,7 +57,7 @@ static int log_show(const struct live *live, bool follow)
     if (!live->configured)
         return command_fail("%s: its state directory is not known to this user: run it as the owner of the mount",
                             live->mountpoint);
-    CLEANUP_CLOSE int log = log_open(live);
+    CLEANUP_CLOSE int log = owner_file_open(live, "log", UINT64_MAX);
     int error = log < 0 ? log : follow ? log_follow(live, log) : log_copy(log);
     if (ferror(stdout)) /* command_end says so */
         return COMMAND_FAILED;

@@ -185,7 +185,7 @@ static const struct command_option shuffle_options[] = {
 
 const struct command command_exchange = {
     .name = "exchange",
-    .arguments = "[--wait] MOUNTPOINT epoch=E fraction=Q [seed=S]",
+    .arguments = "[--wait] MOUNTPOINT epoch=E fraction=Q [seed=S] [wait=SEC]",
     .summary = "move a part of each node's samples to other nodes",
     .options = shuffle_options,
     .keys = exchange_keys,
@@ -194,7 +194,7 @@ const struct command command_exchange = {
 
 const struct command command_shuffle = {
     .name = "shuffle",
-    .arguments = "[--wait] MOUNTPOINT seed=S",
+    .arguments = "[--wait] MOUNTPOINT seed=S [wait=SEC]",
     .summary = "move all samples to random nodes",
     .options = shuffle_options,
     .keys = shuffle_keys,

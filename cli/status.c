@@ -4,11 +4,13 @@
 #include "cli/live/client.h"
 #include "cli/live/reports.h"
 #include "cli/live/status-text.h"
+#include "fs/base/cleanup.h"
 #include "fs/base/json.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct status_show {
@@ -51,7 +53,7 @@ static void show_unreachable(struct status_show *show, const struct live *live)
         json_string(&j, "source", live->source);
         json_string(&j, "state",
                     live->health == LIVE_ELSEWHERE ? "elsewhere"
-                    : live->health == LIVE_UNASKED ? "unknown"
+                    : live->health == LIVE_UNKNOWN ? "unknown"
                                                    : "dead");
         json_begin_array(&j, "health");
         json_string(&j, NULL, health.failed ? "?" : health.data);
@@ -101,12 +103,10 @@ static void print_reports(struct status_show *show, const struct live *live, con
     show->shown++;
 }
 
-static int get_reports(const struct status_show *show, const struct live *live, struct str *reports)
+static int get_reports(const struct status_show *show, const struct client_answer *answer, struct str *reports)
 {
-    CLEANUP_STR struct str text = STR_INIT;
-    int error = live->control ? client_file(live, "epochs", &text) : -ENOENT;
-    return error ? error
-                 : reports_select(&text, &(struct reports_wish){show->epoch.latest, show->epoch.number}, reports);
+    const struct reports_wish wish = {show->epoch.latest, show->epoch.number};
+    return answer->error ? answer->error : reports_select(&answer->text, &wish, reports);
 }
 
 static int show_epochs_of(struct status_show *show, const char *mountpoint)
@@ -115,7 +115,10 @@ static int show_epochs_of(struct status_show *show, const char *mountpoint)
     CLEANUP_LIVE struct live live = {0};
     if (client_find(mountpoint, LIVE_HUNG, &live))
         return COMMAND_FAILED;
-    int count = get_reports(show, &live, &reports);
+    struct client_answer answer;
+    client_files(&live, 1, "epochs", &answer);
+    int count = get_reports(show, &answer, &reports);
+    str_fini(&answer.text);
     if (count < 0)
         command_fail("%s: %s", mountpoint, strerror(-count));
     else if (count > 0 || show->json)
@@ -127,32 +130,45 @@ static int show_epochs_of(struct status_show *show, const char *mountpoint)
     return count < 0 || (count == 0 && !show->json) ? COMMAND_FAILED : show->status;
 }
 
-static int show_epochs_each(void *user, const struct live *live)
+static void show_epochs_each(struct status_show *show, const struct live *live, const struct client_answer *answer)
 {
-    struct status_show *show = user;
     CLEANUP_STR struct str reports = STR_INIT;
-    if (get_reports(show, live, &reports) > 0)
+    if (get_reports(show, answer, &reports) > 0)
         print_reports(show, live, &reports, true);
-    return 0;
 }
 
 /* --- all mounts --- */
 
-static int show_each(void *user, const struct live *live)
+static void show_each(struct status_show *show, const struct live *live, const struct client_answer *answer)
 {
-    struct status_show *show = user;
-    CLEANUP_STR struct str status = STR_INIT;
-    if (live->control && client_file(live, "status", &status) == 0)
-        print_status(show, live, &status, true);
-    else
+    if (answer->error)
         show_unreachable(show, live);
+    else
+        print_status(show, live, &answer->text, true);
     show->shown++;
-    return 0;
+}
+
+static int ask_all(struct status_show *show)
+{
+    struct live *list;
+    size_t count;
+    int error = live_list(&list, &count);
+    if (error)
+        return error;
+    CLEANUP_FREE struct client_answer *answers = calloc(count + 1, sizeof *answers);
+    if (answers)
+        client_files(list, count, show->epoch.given ? "epochs" : "status", answers);
+    for (size_t i = 0; answers && i < count; i++) {
+        (show->epoch.given ? show_epochs_each : show_each)(show, &list[i], &answers[i]);
+        str_fini(&answers[i].text);
+    }
+    live_list_free(list, count);
+    return answers ? 0 : -ENOMEM;
 }
 
 static int show_all(struct status_show *show)
 {
-    int error = live_each(show->epoch.given ? show_epochs_each : show_each, show);
+    int error = ask_all(show);
     if (error)
         return command_fail("list the mounts: %s", strerror(-error));
     if (show->json)

@@ -135,7 +135,7 @@ static void look_at_list(struct top *t, uint64_t now)
         t->gone = t->only && error == -ENOENT;
         if (!error || t->gone)
             take_list(t, &list);
-    } else if (now - t->looking >= (uint64_t)(LIVE_PROBE_SECONDS + SILENT_S) * SECOND) {
+    } else if (now - t->looking >= live_patience() + SILENT_S * SECOND) {
         guard_end(&t->look);
         t->looking = 0;
         t->looked = now;

@@ -2,8 +2,10 @@
 #include "cli/base/options.h"
 
 #include "cli/base/interrupt.h"
+#include "cli/base/memory.h"
 #include "cli/live/client.h"
 #include "cli/live/figures.h"
+#include "cli/live/owner-file.h"
 #include "cli/live/walk.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -34,13 +36,33 @@ static int print_counts(const struct live *live, const struct walk_counts *count
     return COMMAND_DONE;
 }
 
-static struct progress_now read_totals(const struct live *live)
+/* From the mount's status. */
+struct totals {
+    uint64_t files, entries, bytes;
+};
+
+static struct totals read_totals(const struct live *live)
 {
     CLEANUP_STR struct str status = STR_INIT;
     if (client_file(live, "status", &status) < 0)
-        return (struct progress_now){0};
-    return (struct progress_now){.files_total = figures_number(&status, "catalog.files"),
-                                 .bytes_total = figures_number(&status, "catalog.bytes")};
+        return (struct totals){0};
+    uint64_t files = figures_number(&status, "catalog.files");
+    return (struct totals){.files = files,
+                           .entries = files + figures_number(&status, "catalog.directories") +
+                                      figures_number(&status, "catalog.links"),
+                           .bytes = figures_number(&status, "catalog.bytes")};
+}
+
+/* The most bytes that the list of resized files may have. The mount's user can change the file, and the status: neither
+ * may take up the memory of this process, which is perhaps root's. */
+static uint64_t most_resized(const struct live *live)
+{
+    enum { FIXED = 1 << 20, PER_ENTRY = 8192 /* names and targets of symlinks have up to 255 and 4,095 */, SHARE = 4 };
+    struct memory memory = {.available = 0};
+    uint64_t entries = read_totals(live).entries, room;
+    uint64_t wanted = entries < (UINT64_MAX - FIXED) / PER_ENTRY ? FIXED + entries * PER_ENTRY : UINT64_MAX;
+    room = memory_look("", &memory) ? FIXED : memory.available / SHARE;
+    return wanted < room ? wanted : room;
 }
 
 static bool is_interrupted(void *user)
@@ -49,26 +71,26 @@ static bool is_interrupted(void *user)
     return interrupted;
 }
 
-/* With resize=: finds the records of resized files, and the crew that makes them again. */
+/* With resize=: finds the records of resized files, and the crew that makes them again. The records are copied, because
+ * the mount's owner may change the file meanwhile. */
 static int find_resized(const struct live *live, struct walk_options *options, struct derived **derived)
 {
-    static const uint64_t most = UINT64_C(16) << 30;
-    CLEANUP_CLOSE int state = -1, fd = -1, copy = memfd_create("dealfs-resized", MFD_CLOEXEC);
     char program[PATH_MAX];
     if (!live->configured || !live->config.resize)
         return COMMAND_DONE;
-    state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fd = state < 0 ? -1 : openat(state, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    /* the mount's owner may change it while we, perhaps as root, look at it */
-    int error = fd < 0 || copy < 0 ? -errno : file_copy(fd, copy, most);
+    uint64_t most = most_resized(live);
+    CLEANUP_CLOSE int fd = owner_file_open(live, "resized", most), copy = memfd_create("dealfs-resized", MFD_CLOEXEC);
+    int error = fd < 0 ? fd : copy < 0 ? -errno : file_copy(fd, copy, most);
     if (!error)
         error = derived_open(copy, derived);
     if (!error)
         error = handover_find_program("dealfs-resizer", program, sizeof program);
     if (!error)
         error = crew_create(program, &options->crew);
-    if (!error)
+    if (!error) {
         crew_heed(options->crew, (struct crew_care){is_interrupted, NULL});
+        crew_allow(options->crew, CREW_SHRINK_MEMORY);
+    }
     options->derived = *derived;
     return error ? command_fail("read what was resized in %s: %s", live->config.state, strerror(-error)) : COMMAND_DONE;
 }
@@ -85,7 +107,8 @@ static int compare_live(const struct live *live, struct walk_options *options)
     if (mount < 0)
         return command_fail("open %s: %s", live->mountpoint, strerror(errno));
     options->progress = &progress;
-    options->total = read_totals(live);
+    const struct totals totals = read_totals(live);
+    options->total = (struct progress_now){.files_total = totals.files, .bytes_total = totals.bytes};
     interrupt_catch(SIGINT, SIGTERM);
     progress_begin(&progress, "verifying", stderr);
     int result = walk_compare(source, mount, options, &counts, &difference);
@@ -100,7 +123,8 @@ static int compare_live(const struct live *live, struct walk_options *options)
 
 static int verify_live(struct live *live, int jobs)
 {
-    struct walk_options options = {.jobs = jobs, .stop = &interrupted};
+    struct walk_options options = {
+        .jobs = jobs, .acls = live->configured && live->config.allow_other, .stop = &interrupted};
     struct derived *derived = NULL;
     int status = find_resized(live, &options, &derived);
     if (!status)

@@ -15,7 +15,8 @@ AC_DEFUN([DEALFS_WARNINGS], [
     DEALFS_CFLAGS="-std=gnu11 -pthread"
     DEALFS_LDFLAGS="-pthread"
     m4_foreach_w([dealfs_flag],
-        [-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral],
+        [-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral,
+         -Werror=switch-enum],
         [DEALFS_TRY_FLAG(dealfs_flag)])
     AC_ARG_ENABLE([werror],
         [AS_HELP_STRING([--enable-werror], [make warnings errors])],

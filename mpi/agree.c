@@ -7,6 +7,7 @@
 #include "fs/base/log.h"
 #include "fs/base/utf8.h"
 #include "fs/base/version.h"
+#include "mpi/beats.h"
 #include "mpi/post.h"
 #include "mpi/signals.h"
 
@@ -36,6 +37,9 @@ static int await_request(MPI_Request *request)
         if (clock_now() - began < SPIN_NS)
             continue;
         signals_obey();
+        int silent = beats_check();
+        if (silent)
+            return silent;
         clock_sleep(nap);
         nap = nap < NAP_NS ? nap * 5 / 4 : NAP_NS;
     }
@@ -55,7 +59,10 @@ static int share_among(MPI_Comm among, int from, void *bytes, size_t n)
 
 int agree_share(const struct nodes *nodes, uint32_t from, void *bytes, size_t n)
 {
-    return nodes->count > 1 ? share_among(MPI_COMM_WORLD, (int)from, bytes, n) : 0;
+    beats_step();
+    int error = nodes->count > 1 ? share_among(MPI_COMM_WORLD, (int)from, bytes, n) : 0;
+    beats_step_over();
+    return error;
 }
 
 int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *bytes, size_t n)
@@ -63,22 +70,29 @@ int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *
     MPI_Comm among;
     bool in = want || nodes->me == from;
     int key = nodes->me == from ? 0 : (int)nodes->me + 1; /* the node that has the bytes becomes the first */
+    beats_step();
     int code = MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &among);
     if (code != MPI_SUCCESS)
         return post_failed("choose the node that gets it", code);
-    if (!in)
+    if (!in) {
+        beats_step_over();
         return 0;
+    }
     MPI_Comm_set_errhandler(among, MPI_ERRORS_RETURN);
     int error = share_among(among, 0, bytes, n);
     MPI_Comm_free(&among);
+    beats_step_over();
     return error;
 }
 
 static int gather_pieces(const void *mine, size_t n, void *all)
 {
     MPI_Request request;
+    beats_step();
     int code = MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, MPI_COMM_WORLD, &request);
-    return code != MPI_SUCCESS ? post_failed("gather", code) : await_request(&request);
+    int error = code != MPI_SUCCESS ? post_failed("gather", code) : await_request(&request);
+    beats_step_over();
+    return error;
 }
 
 const char *agree_name(const struct nodes *nodes, uint32_t node)
@@ -221,6 +235,7 @@ int agree_begin(struct nodes *nodes)
     nodes->count = (uint32_t)count;
     if (nodes->count > NODES_MOST)
         return agree_refuse(nodes, "%u nodes are more than %d", nodes->count, NODES_MOST);
+    beats_begin(nodes->me, nodes->count, agree_name, nodes);
     int error = greet_nodes(nodes);
     return error ? error : share_name(nodes);
 }

@@ -12,7 +12,7 @@
 static const char usage[] =
     "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout "
     "NS] [--resize PIXELS --quality Q] "
-    "[--lock FD] [--mounter FD] [--uid UID --gid GID] [--mount -- COMMAND… | --scan -- COMMAND…]";
+    "[--lock FD] [--mounter FD] [--uid UID --gid GID] [--acls] [--mount -- COMMAND… | --scan -- COMMAND…]";
 
 enum argument_type { TEXT, NUMBER, FLAG };
 #define AT(member) .place = offsetof(struct arguments, member)
@@ -35,6 +35,7 @@ static const struct argument {
     {"gid", NUMBER, AT(gid), .most = UINT32_MAX - 1},
     {"mount", FLAG, AT(mount)},
     {"scan", FLAG, AT(scan)},
+    {"acls", FLAG, AT(acls)},
 };
 enum { KNOWN = sizeof known / sizeof *known };
 

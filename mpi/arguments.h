@@ -15,6 +15,7 @@ struct arguments {
     int64_t mounter;          /* descriptor of a socket to dealfs-mounter; -1: none */
     uint64_t uid, gid;        /* the user that root becomes permanently; 0: stay root */
     bool mount, scan;         /* whether `command` mounts, or scans; neither: there is no command */
+    bool acls;                /* the mount needs a catalog that respects ACLs */
     char **command;
 };
 

@@ -2,18 +2,31 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/ready.h"
+#include "mpi/signals.h"
 
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 10, ANSWER_S = 120, RETRY_MS = 20, PARTS = 3 };
+enum {
+    PATIENCE_S = 10,
+    ANSWER_S = 120,
+    WELCOME_S = 660, /* after a hang a server works without other nodes for ten minutes, and answers no courier */
+    QUIET_S = 5,     /* after so long a wait is reported */
+    LOOK_MS = 250,
+    RETRY_MS = 20,
+    SERVERS = 5, /* number of servers that may end during one question */
+    PARTS = 3
+};
 
 /* A question and its answer. */
 struct asking {
     enum message_kind say, hear;
     struct iovec part[PARTS];
     int parts;
+    unsigned seconds; /* to wait for the answer; 0: ANSWER_S */
     const int *fds;
     void *payload; /* of the answer */
     size_t n;
@@ -35,6 +48,26 @@ static int ask_fail(struct str *why, int error, const char *what)
     return str_fail(why, error, "%s: %s", what, strerror(-error));
 }
 
+/* A server that works without other nodes accepts the connection, and answers nothing. */
+static int await_answer(const struct home *h, unsigned seconds)
+{
+    struct pollfd ready = {.fd = h->socket, .events = POLLIN};
+    uint64_t began = clock_now(), deadline = began + seconds * SECOND;
+    bool quiet = true;
+    while (ready_wait(&ready, 1, LOOK_MS) <= 0) {
+        uint64_t now = clock_now();
+        signals_obey();
+        if (now >= deadline)
+            return -ETIMEDOUT;
+        if (quiet && now >= began + QUIET_S * SECOND)
+            log_warning("the mount's server at %s does not answer yet: waiting for it for up to %u s. After several "
+                        "deaths a server works without other nodes for some time; `dealfs status` shows it",
+                        h->path, seconds);
+        quiet = quiet && now < began + QUIET_S * SECOND;
+    }
+    return 0;
+}
+
 static int ask_server(struct home *h, struct asking *a, struct str *why)
 {
     uint32_t kind;
@@ -43,7 +76,9 @@ static int ask_server(struct home *h, struct asking *a, struct str *why)
     a->asked = true;
     if (error)
         return ask_fail(why, error, "send to the mount's server");
-    error = message_receive(h->socket, &kind, &a->payload, &a->n, a->got);
+    error = await_answer(h, a->seconds ? a->seconds : ANSWER_S);
+    if (!error)
+        error = message_receive(h->socket, &kind, &a->payload, &a->n, a->got);
     if (error)
         return ask_fail(why, error == -EAGAIN ? -ETIMEDOUT : error, "the mount's server does not answer");
     if (kind == a->hear)
@@ -58,8 +93,11 @@ static int ask_server(struct home *h, struct asking *a, struct str *why)
 static int say_hello(struct home *h, struct str *why)
 {
     struct message_hello hello = home_hello(h);
-    CLEANUP_ASKING struct asking a = {
-        .say = MESSAGE_HELLO, .hear = MESSAGE_WELCOME, .part = {{&hello, sizeof hello}}, .parts = 1};
+    CLEANUP_ASKING struct asking a = {.say = MESSAGE_HELLO,
+                                      .hear = MESSAGE_WELCOME,
+                                      .part = {{&hello, sizeof hello}},
+                                      .parts = 1,
+                                      .seconds = WELCOME_S};
     int error = ask_server(h, &a, why);
     if (error)
         return error;
@@ -71,7 +109,7 @@ static int say_hello(struct home *h, struct str *why)
     return error;
 }
 
-int ask_hello(struct home *h, struct str *why)
+static int connect_and_greet(struct home *h, struct str *why)
 {
     uint64_t deadline = clock_now() + PATIENCE_S * SECOND;
     int error;
@@ -87,6 +125,37 @@ int ask_hello(struct home *h, struct str *why)
     error = say_hello(h, why);
     if (error)
         home_hang_up(h);
+    return error;
+}
+
+/* Has a server ended, whose successor can be asked the same? */
+static bool ask_next(int error, int *servers, struct str *why)
+{
+    if (error != -ECONNRESET || ++*servers == SERVERS)
+        return false;
+    log_warning("the mount's server ended while the world formed: waiting for the next one");
+    str_clear(why);
+    return true;
+}
+
+int ask_hello(struct home *h, struct str *why)
+{
+    int error, servers = 0;
+    do
+        error = connect_and_greet(h, why);
+    while (ask_next(error, &servers, why));
+    return error;
+}
+
+/* Other nodes already know what the previous server said. */
+static int greet_next(struct home *h, struct str *why)
+{
+    const struct message_welcome before = h->welcome;
+    home_hang_up(h);
+    int error = ask_hello(h, why);
+    if (!error && (strcmp(h->welcome.node.id, before.node.id) != 0 || h->welcome.extents != before.extents ||
+                   !digest_equal(&h->welcome.versions, &before.versions)))
+        error = str_fail(why, -ESTALE, "another mount answers in place of the previous one");
     return error;
 }
 
@@ -106,7 +175,7 @@ int ask_take_catalog(struct home *h, const char *path, struct str *why)
     return error ? error : say_hello(h, why);
 }
 
-int ask_holdings(struct home *h, struct holding *holding, uint64_t **words, struct str *why)
+static int get_holdings(struct home *h, struct holding *holding, uint64_t **words, struct str *why)
 {
     CLEANUP_ASKING struct asking a = {.say = MESSAGE_HOLDINGS, .hear = MESSAGE_HOLDINGS};
     size_t bytes = claims_words(h->welcome.extents) * sizeof **words;
@@ -123,7 +192,18 @@ int ask_holdings(struct home *h, struct holding *holding, uint64_t **words, stru
     return 0;
 }
 
-int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
+int ask_holdings(struct home *h, struct holding *holding, uint64_t **words, struct str *why)
+{
+    int error = get_holdings(h, holding, words, why), servers = 0;
+    while (ask_next(error, &servers, why)) {
+        error = greet_next(h, why);
+        if (!error)
+            error = get_holdings(h, holding, words, why);
+    }
+    return error;
+}
+
+static int get_layout(struct home *h, const struct ask_world *w, struct str *why)
 {
     struct message_world head = {.nodes = w->nodes, .groups = w->groups, .me = w->me, .held = w->holder != NULL};
     CLEANUP_ASKING struct asking a = {
@@ -134,6 +214,7 @@ int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
                  {(void *)w->holder, w->groups * h->welcome.extents * sizeof *w->holder}},
         .parts = w->holder ? 3 : 2,
     };
+    hold_put(steal_pointer(h->hold)); /* of a server that has ended */
     int error = hold_create(w->nodes, &h->hold);
     if (error)
         return ask_fail(why, error, "make the ring");
@@ -153,12 +234,25 @@ int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
     return 0;
 }
 
+int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
+{
+    int error = get_layout(h, w, why), servers = 0;
+    while (ask_next(error, &servers, why)) {
+        error = greet_next(h, why);
+        if (!error)
+            error = get_layout(h, w, why);
+    }
+    return error;
+}
+
+/* If the server ends now, it is like a server of a world that is up: home.c waits for the next one. */
 int ask_live(struct home *h, struct str *why)
 {
     CLEANUP_ASKING struct asking a = {.say = MESSAGE_LIVE, .hear = MESSAGE_OK};
     int error = ask_server(h, &a, why);
-    if (error)
+    if (error && error != -ECONNRESET)
         return error;
+    str_clear(why);
     h->state = HOME_LIVE;
     home_limit(h, 1); /* from now on only read what is already there */
     return 0;

@@ -109,8 +109,8 @@ static int compare_live(const struct broadcast *b)
             continue;
         if (!digest_equal(&m->catalog, &first->catalog))
             return agree_refuse(b->nodes,
-                                "%s: its catalog (%.8s) differs from that of %s (%.8s): another source, or another "
-                                "state of it: unmount one of them",
+                                "%s: its catalog (%.8s) differs from that of %s (%.8s): another source, another state "
+                                "of it, or ACLs and allow_other on one of them only: unmount one of them",
                                 agree_name(b->nodes, i), digest_format(&m->catalog, its),
                                 agree_name(b->nodes, b->leader), digest_format(&first->catalog, ours));
         if (!digest_equal(&m->versions, &first->versions))

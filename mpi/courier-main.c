@@ -4,7 +4,9 @@
  *
  * One thread. MPI has other threads in this process; none of them runs our code. */
 #include "fs/base/log.h"
+#include "fs/base/mpi-versions.h"
 #include "fs/base/process.h"
+#include "mpi/beats.h"
 #include "mpi/courier.h"
 #include "mpi/signals.h"
 
@@ -17,27 +19,20 @@
 
 enum { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, FINALIZE_S = 5 };
 
-/* Sets parameters of Open MPI that the user has not set. Open MPI reads them in MPI_Init; mpirun also passes its
- * command line's parameters this way. */
-static void tune_mpi(const struct arguments *a)
+/* Two versions of Open MPI do not understand each other: MPI_Init would fail for a reason that nobody can guess. */
+static int check_mpirun(void)
 {
-    static const char *const settings[][2] = {
-        /* A sample is then one message without a handshake. In shared memory it is copied twice, which takes less time
-         * than one copy by process_vm_readv. The segment has room for 50 of these messages per courier. */
-        {"OMPI_MCA_btl_tcp_eager_limit", "262144"},
-        {"OMPI_MCA_btl_tcp_max_send_size", "262144"},
-        {"OMPI_MCA_btl_vader_eager_limit", "262144"},
-        {"OMPI_MCA_btl_vader_segment_size", "16777216"},
-        /* One descriptor to sleep on: see mpi/sockets.h. */
-        {"OMPI_MCA_opal_event_include", "epoll"},
-        /* The join waits; other processes may need the processor. */
-        {"OMPI_MCA_mpi_yield_when_idle", "1"},
-    };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        setenv(settings[i][0], settings[i][1], 0);
-    /* A process that was root cannot read the memory of another one: samples use shared memory. */
-    if (a->uid)
-        setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n;
+    unsigned starter = open_mpi_of_mpirun();
+    MPI_Get_library_version(text, &n);
+    if (!starter || starter == open_mpi_in(text))
+        return 0;
+    log_error(
+        "the mpirun that started it is of Open MPI %u, but dealfs-courier uses Open MPI %u: use the mpirun of that "
+        "one, or build dealfs with the other",
+        starter, open_mpi_in(text));
+    return -EPROTO;
 }
 
 /* Root's rights are only needed in MPI_Init, which contacts a launcher of the same user. Before this process opens a
@@ -96,22 +91,34 @@ static int init_mpi(void)
     return MPI_Init(NULL, NULL);
 }
 
+/* One process says it for all. */
+static const char *init_notice(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMIX_RANK");
+    return rank && strcmp(rank, "0") == 0 ? "MPI_Init waits for processes of other nodes: look whether each node runs "
+                                            "dealfs-courier, and whether the nodes reach each other"
+                                          : NULL;
+}
+
 int main(int argc, char **argv)
 {
     static struct courier c;
     int error = prepare_courier(&c, argc, argv);
     if (error)
         return error == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
-    tune_mpi(&c.arguments);
+    if (check_mpirun())
+        return STATUS_FAILED;
+    open_mpi_prepare(c.arguments.uid != 0);
     if (c.arguments.uid && process_leave_keyring()) /* MPI's threads inherit the keyring of this thread */
         return STATUS_FAILED;
-    if (signals_obey_during(init_mpi) != MPI_SUCCESS)
+    if (signals_obey_during(init_mpi, init_notice()) != MPI_SUCCESS)
         return STATUS_FAILED;
     error = become_owner(&c.arguments);
     if (error)
         MPI_Abort(MPI_COMM_WORLD, STATUS_FAILED);
     c.last_tag = last_tag();
     error = courier_form(&c);
+    beats_end();
     if (!error) {
         /* from now on log lines have the time and the node's number */
         log_open("dealfs-courier", STDERR_FILENO, false);

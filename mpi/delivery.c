@@ -173,7 +173,8 @@ static void answer_payload(struct delivery *it, void *payload, size_t n)
         it->again = true;
         answer_peer(it, payload, n);
         break;
-    default:
+    case SPOIL_NONE:
+    case SPOIL_WAYS:
         break;
     }
     answer_peer(it, payload, n);
@@ -247,6 +248,17 @@ static void give_to_server(struct delivery *it)
                                                     .flags = it->asked.flags});
 }
 
+/* The server must answer, or its successor. */
+static void pass_on(struct delivery *it)
+{
+    if (it->asked.flags & FETCH_SHARED)
+        answer_failure(it, -EHOSTUNREACH);
+    else if (!it->all->live)
+        say_wait(it);
+    else
+        give_to_server(it);
+}
+
 void deliveries_add(struct deliveries *d, uint32_t from, const struct wire_message *m)
 {
     struct delivery *it = delivery_new(d);
@@ -267,10 +279,8 @@ void deliveries_add(struct deliveries *d, uint32_t from, const struct wire_messa
         answer_failure(it, -EBUSY);
     else if (d->home->state == HOME_ENDED)
         answer_failure(it, -EHOSTDOWN);
-    else if (!d->live)
-        say_wait(it);
-    else if (!answer_viewed(it))
-        give_to_server(it);
+    else if (!d->live || !answer_viewed(it))
+        pass_on(it);
 }
 
 void deliveries_reply(struct deliveries *d, const struct ring_message *m)

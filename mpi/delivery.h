@@ -3,6 +3,8 @@
  *   message FETCH ─┬─▶ ring SERVE ─▶ ring REPLY ─▶ the answer leaves from the slot ─▶ ring SENT
  *                  └─▶ tier_view_answer ─▶ the answer leaves from a buffer, if the RAM tier has the data
  *
+ * If the RAM tier does not have it, a FETCH with FETCH_SHARED fails at once.
+ *
  *   state        meaning                                     valid fields
  *   FREE         may be used for another question            generation, wait_busy
  *   OPEN         our server, or its successor, must answer   peer, asked; wait_at while there is no server

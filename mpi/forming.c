@@ -26,24 +26,15 @@ static int gather_holdings(const struct members *m, struct holdings *h)
 
 static int make_holders(const struct members *m, struct claims_merged *merged)
 {
-    CLEANUP_STR struct str why = STR_INIT;
     uint32_t groups = members_groups(m);
     uint64_t extents = members_mine(m)->extents, bytes = groups * extents * sizeof *merged->holder;
-    int error = 0;
-    if (bytes > MESSAGE_MOST / 2) {
-        error =
-            str_fail(&why, -E2BIG,
-                     "%" PRIu32 " groups with %" PRIu64 " extents each are more than a message to a server can contain",
-                     groups, extents);
-    } else {
-        merged->extents = extents;
-        merged->holder = malloc(bytes + 1);
-        merged->best = calloc(groups * claims_words(extents) + 1, sizeof *merged->best);
-        error = merged->holder && merged->best ? 0 : -ENOMEM;
-    }
+    merged->extents = extents;
+    merged->holder = malloc(bytes + 1);
+    merged->best = calloc(groups * claims_words(extents) + 1, sizeof *merged->best);
+    int error = merged->holder && merged->best ? 0 : -ENOMEM;
     if (!error)
         memset(merged->holder, 0xff, bytes);
-    return agree_on(m->nodes, error, &why);
+    return agree_on(m->nodes, error, NULL);
 }
 
 /* Nodes broadcast their claims one after the other. */

@@ -7,11 +7,11 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/wire/message.h"
 #include "mpi/signals.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -89,7 +89,7 @@ static int listen_to(struct listener *l, pid_t child, int from)
     bool ended = false;
     for (;;) {
         struct pollfd ready[] = {{.fd = from, .events = POLLIN}, {.fd = l->undoes ? -1 : HIGH_FD}};
-        int n = poll(ready, 2, ended ? 0 : TICK_MS);
+        int n = ready_wait(ready, 2, ended ? 0 : TICK_MS);
         ssize_t got = n > 0 && ready[0].revents ? read(from, bytes, sizeof bytes) : -1;
         if (got > 0) {
             hear_bytes(l, bytes, (size_t)got);
@@ -287,8 +287,7 @@ static int send_request(struct courier_helper *h, struct str request, const int 
 
 bool helper_has_ended(const struct courier_helper *h)
 {
-    struct pollfd ready = {.fd = h->socket, .events = POLLIN};
-    return !h->begun || poll(&ready, 1, 0) > 0;
+    return !h->begun || ready_now(h->socket, POLLIN);
 }
 
 static int hear_answer(struct courier_helper *h, struct str *why)
@@ -298,7 +297,7 @@ static int hear_answer(struct courier_helper *h, struct str *why)
     uint32_t kind;
     size_t n;
     int status;
-    while (poll(&ready, 1, TICK_MS) <= 0)
+    while (ready_wait(&ready, 1, TICK_MS) <= 0)
         signals_obey();
     int error = message_receive(h->socket, &kind, &reply, &n, NULL);
     if (error || n < sizeof status)

@@ -6,13 +6,13 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 #include "fs/base/size.h"
 #include "fs/wire/message.h"
 #include "mpi/agree.h"
 #include "mpi/signals.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -74,7 +74,7 @@ static int hear_frame(struct images *r, uint32_t *kind, void **payload, size_t *
 static int await_frame(struct images *r, int milliseconds, struct str *why)
 {
     struct pollfd ready = {.fd = r->socket, .events = POLLIN};
-    int n = poll(&ready, 1, milliseconds);
+    int n = ready_wait(&ready, 1, milliseconds);
     signals_obey();
     if (n > 0)
         return 1;

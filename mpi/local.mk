@@ -23,6 +23,8 @@ dealfs_courier_SOURCES = \
 	mpi/arguments.h \
 	mpi/ask.c \
 	mpi/ask.h \
+	mpi/beats.c \
+	mpi/beats.h \
 	mpi/broadcast.c \
 	mpi/broadcast.h \
 	mpi/conductor.c \

@@ -8,15 +8,16 @@
 #include <limits.h>
 #include <string.h>
 
-/* Versions digest of the catalog that an unmounted node has cached, or zeros. */
-static struct digest kept_versions(const char *state)
+/* Versions digest of the catalog that an unmounted node has cached; zeros: it has none that it can use. */
+static struct digest kept_versions(const char *state, bool acls)
 {
     char path[PATH_MAX];
     struct catalog *c;
     struct digest versions = {{0}};
     int n = snprintf(path, sizeof path, "%s/catalog", state);
     if (n < (int)sizeof path && !catalog_open(path, &c)) {
-        versions = *catalog_versions(c);
+        if (!acls || catalog_notes(c)->acls)
+            versions = *catalog_versions(c);
         catalog_close(c);
     }
     return versions;
@@ -37,7 +38,7 @@ static struct wire_member describe_node(const struct members *m)
         mine.state = MEMBER_UNMOUNTED;
         mine.resize = (uint32_t)a->resize;
         mine.quality = (uint32_t)a->quality;
-        mine.versions = kept_versions(a->state);
+        mine.versions = kept_versions(a->state, a->acls);
         return mine;
     }
     memcpy(mine.node.id, w->node.id, strnlen(w->node.id, NODE_ID - 1));
@@ -122,6 +123,8 @@ static int check_told(const struct members *m)
     if (groups > m->nodes->count)
         return agree_refuse(m->nodes, "groups=%" PRIu32 ": more groups than nodes (%" PRIu32 ")", groups,
                             m->nodes->count);
+    if (groups > GROUPS_MOST)
+        return agree_refuse(m->nodes, "groups=%" PRIu32 ": a world has at most %d groups", groups, GROUPS_MOST);
     return check_resize(m);
 }
 
@@ -151,6 +154,18 @@ static int check_mounts(const struct members *m)
                                 agree_name(m->nodes, i), agree_name(m->nodes, 0));
     }
     return 0;
+}
+
+/* Also if nothing is cached yet: otherwise the world would form once, and never again. */
+static int check_size(const struct members *m)
+{
+    uint64_t extents = members_mine(m)->extents, groups = members_groups(m);
+    if (extents <= MESSAGE_HOLDERS_MOST / groups)
+        return 0;
+    return agree_refuse(m->nodes,
+                        "the dataset has %" PRIu64 " extents, but a world of %" PRIu64 " groups can have only %" PRIu64
+                        ": use fewer groups or larger files",
+                        extents, groups, (uint64_t)MESSAGE_HOLDERS_MOST / groups);
 }
 
 struct member_id {
@@ -187,6 +202,8 @@ int members_gather_mounted(struct members *m)
     int error = gather_members(m, 0, NULL);
     if (!error)
         error = check_mounts(m);
+    if (!error)
+        error = check_size(m);
     return error ? error : check_ids(m);
 }
 

@@ -8,8 +8,11 @@ int signals_open(void);
 int signals_take(void);  /* the signal that has arrived; 0: none */
 void signals_obey(void); /* exits if one has arrived: for the join, when no read depends on us */
 
+/* Also call this function at each signals_obey, on the same thread; NULL: none. */
+void signals_while_waiting(void (*work)(void));
+
 /* Calls a function that may wait forever for other ranks, such as MPI_Init. A signal that arrives meanwhile ends the
- * process. Returns what the function returns. */
-int signals_obey_during(int (*wait)(void));
+ * process. Returns what the function returns. `notice` is logged if it waits for some seconds; NULL: nothing is. */
+int signals_obey_during(int (*wait)(void), const char *notice);
 
 #endif

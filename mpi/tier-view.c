@@ -303,17 +303,19 @@ void tier_view_give_back(struct tier_view *v, void *bytes)
 size_t tier_view_answer(struct tier_view *v, const struct wire_message *asked, unsigned held, void **bytes)
 {
     *bytes = NULL;
-    if (!v->entry || asked->flags & ~(uint32_t)(FETCH_FED | FETCH_MANY))
+    if (!v->entry || asked->flags & ~(uint32_t)(FETCH_FED | FETCH_MANY | FETCH_SHARED))
         return 0;
     forget_dropped(v);
     void *buffer = take_buffer(v, asked->flags & FETCH_FED, held);
     if (!buffer)
         return 0;
-    const struct fetch_part whole = {asked->file, asked->value, asked->count, asked->flags};
+    const struct fetch_part whole = {asked->file, asked->value, asked->count, asked->flags & ~(uint32_t)FETCH_SHARED};
     size_t n = asked->flags == FETCH_MANY ? put_many(v, asked, buffer) : put_run(v, &whole, buffer, RING_SLOT);
-    if (n)
+    if (n) {
+        payload_mark_shared(buffer);
         *bytes = buffer;
-    else
+    } else {
         tier_view_give_back(v, buffer);
+    }
     return n;
 }

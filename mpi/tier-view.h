@@ -20,9 +20,9 @@ void tier_view_close(struct tier_view *view); /* the server has ended */
 int tier_view_open(struct tier_view *view, const void *payload, size_t n, int fd[SHARE_FDS]);
 int tier_view_add(struct tier_view *view, const void *payload, size_t n, int fd[SHARE_FDS]);
 
-/* Compose the answer to a FETCH. 0: only the server can answer. Else the bytes stay valid until they are given back. A
- * peer may have as many answers as others could still get, so one that takes none leaves some to the others: `held` is
- * the number that it has. */
+/* Compose the answer to a FETCH, marked as shared. 0: only the server can answer. Else the bytes stay valid until they
+ * are given back. A peer may have as many answers as others could still get, so one that takes none leaves some to the
+ * others: `held` is the number that it has. */
 size_t tier_view_answer(struct tier_view *view, const struct wire_message *asked, unsigned held, void **bytes);
 void tier_view_give_back(struct tier_view *view, void *bytes);
 

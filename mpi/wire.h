@@ -7,11 +7,11 @@
 #include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 12, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 14, RELEASE_TEXT = 32, WHY_TEXT = 400 };
 enum { WIRE_IN_FLIGHT = 64 }; /* maximum unanswered FETCHes from one node to another */
 
 /* Tags of MPI messages. The asking node chooses a new tag for each answer. */
-enum wire_tag { TAG_MESSAGE = 1, TAG_ROOMS = 2, TAG_ANSWER = 1024 };
+enum wire_tag { TAG_MESSAGE = 1, TAG_ROOMS = 2, TAG_BEAT = 3, TAG_ANSWER = 1024 };
 
 enum wire_kind {
     WIRE_FETCH = 1, /* send these values of a file, with this tag */

@@ -43,28 +43,37 @@ LDADD = tests/lib/libtests.a cli/libcli.a $(ARCHIVES) $(ARCHIVES_NEED)
 
 # A program a module; its source has the same name, and others only where they are named below.
 UNIT_TESTS = \
+	tests/cli/base/test-interrupt \
 	tests/cli/base/test-launcher \
 	tests/cli/base/test-memory \
 	tests/cli/base/test-place \
 	tests/cli/base/test-progress \
+	tests/cli/lab/test-calibrate \
 	tests/cli/lab/test-epoch \
+	tests/cli/launch/test-launch-world \
 	tests/cli/live/test-gauges \
 	tests/cli/live/test-reports \
+	tests/cli/live/test-unseen \
 	tests/cli/live/test-walk \
 	tests/cli/mount/test-checks \
 	tests/cli/mount/test-folder \
 	tests/cli/mount/test-mount-options \
+	tests/cli/mount/test-mpirun-left \
+	tests/cli/mount/test-owner \
 	tests/fs/base/test-clock \
 	tests/fs/base/test-file \
 	tests/fs/base/test-hash \
 	tests/fs/base/test-json \
 	tests/fs/base/test-log \
 	tests/fs/base/test-process \
+	tests/fs/base/test-mpi-versions \
+	tests/fs/base/test-ready \
 	tests/fs/base/test-size \
 	tests/fs/base/test-str \
 	tests/fs/base/test-thread \
 	tests/fs/base/test-utf8 \
 	tests/fs/base/test-version \
+	tests/fs/catalog/test-acls \
 	tests/fs/catalog/test-catalog \
 	tests/fs/catalog/test-damage \
 	tests/fs/catalog/test-derived \
@@ -76,12 +85,17 @@ UNIT_TESTS = \
 	tests/fs/control/test-control \
 	tests/fs/control/test-plans \
 	tests/fs/control/test-protocol \
+	tests/fs/control/test-record-cuts \
+	tests/fs/control/test-refusals \
 	tests/fs/control/test-staging \
 	tests/fs/control/test-stream \
 	tests/fs/control/test-turns \
 	tests/fs/control/test-workers \
 	tests/fs/control/test-world \
 	tests/fs/attach/test-config \
+	tests/fs/attach/test-mount-health \
+	tests/fs/attach/test-connection \
+	tests/fs/attach/test-mounter \
 	tests/fs/attach/test-network \
 	tests/fs/attach/test-tmpfs \
 	tests/fs/catalog/test-copy \
@@ -93,8 +107,13 @@ UNIT_TESTS = \
 	tests/fs/fuse/test-reads \
 	tests/fs/fuse/test-session \
 	tests/fs/fuse/test-slots \
+	tests/fs/image/test-allowance \
 	tests/fs/image/test-crew \
 	tests/fs/image/test-image \
+	tests/fs/keeper/test-blind \
+	tests/fs/keeper/test-program \
+	tests/fs/keeper/test-service \
+	tests/fs/keeper/test-shield \
 	tests/fs/plan/test-order \
 	tests/fs/plan/test-plan \
 	tests/fs/plan/test-plan-request \
@@ -115,7 +134,9 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard-passing \
 	tests/fs/store/test-shard-poison \
 	tests/fs/store/test-shard-scarce \
+	tests/fs/store/test-doubts \
 	tests/fs/store/test-fair \
+	tests/fs/store/test-modes \
 	tests/fs/store/test-pool \
 	tests/fs/store/test-table \
 	tests/fs/store/test-fed \
@@ -123,6 +144,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-source \
 	tests/fs/store/test-rate \
 	tests/fs/store/test-stage \
+	tests/fs/store/test-stats \
 	tests/fs/store/test-store \
 	tests/fs/store/test-value \
 	tests/fs/world/test-layout \
@@ -146,21 +168,44 @@ UNIT_TESTS = \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
 	tests/fs/world/test-turn-model \
+	tests/mpi/test-arguments \
 	tests/mpi/test-doorbell \
+	tests/mpi/test-flight \
+	tests/mpi/test-helper \
+	tests/mpi/test-home \
 	tests/mpi/test-mail \
+	tests/mpi/test-members \
 	tests/mpi/test-sockets \
 	tests/mpi/test-tier-view \
 	tests/mpi/test-wire \
 	tests/sim/test-sched
 
+tests_cli_lab_test_calibrate_SOURCES = tests/cli/lab/test-calibrate.c cli/lab/calibrate.c
 tests_cli_lab_test_epoch_SOURCES = tests/cli/lab/test-epoch.c cli/lab/epoch.c cli/lab/picture.c
 
+tests_mpi_test_arguments_SOURCES = tests/mpi/test-arguments.c mpi/arguments.c
 tests_mpi_test_doorbell_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_flight_SOURCES = \
+	tests/mpi/test-flight.c \
+	mpi/conductor.c \
+	mpi/delivery.c \
+	mpi/flight.c \
+	mpi/home.c \
+	mpi/mail.c \
+	mpi/pickup.c
+tests_mpi_test_flight_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_helper_SOURCES = tests/mpi/test-helper.c mpi/helper.c
+tests_mpi_test_home_SOURCES = tests/mpi/test-home.c mpi/home.c
+tests_mpi_test_home_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_mail_SOURCES = tests/mpi/test-mail.c mpi/mail.c
 tests_mpi_test_mail_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_members_SOURCES = tests/mpi/test-members.c mpi/members.c
+tests_mpi_test_members_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_sockets_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_tier_view_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_wire_LDADD = mpi/libcourier.a $(LDADD)
+
+tests_fs_store_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=loads_add
 
 # The deterministic scheduler: a program with these sources and flags runs its threads under one seed.
 SIM_SCHED = \
@@ -360,6 +405,7 @@ EXTRA_DIST += \
 	tests/bench/containers.py \
 	tests/bench/run \
 	tests/bench/slow.py \
+	tests/bench/trouble.py \
 	tests/bench/waits.py \
 	tests/bench/worlds.py \
 	tests/kernel/check-kernel \
@@ -367,6 +413,8 @@ EXTRA_DIST += \
 	tests/etc/python/restoring.py \
 	tests/etc/python/units.py \
 	tests/fs/catalog/imagefolder.py \
+	tests/fs/catalog/aged.h \
+	tests/fs/catalog/denying-acl.h \
 	tests/fs/catalog/source.h \
 	tests/fs/image/pillow.py \
 	tests/fs/plan/model.py \
@@ -376,6 +424,7 @@ EXTRA_DIST += \
 	tests/lib/alerts.py \
 	tests/lib/mounter.py \
 	tests/lib/asks.py \
+	tests/lib/by-rank \
 	tests/lib/crowd.py \
 	tests/lib/documented.py \
 	tests/lib/messages.py \
@@ -416,6 +465,7 @@ EXTRA_DIST += \
 	tests/lib/tsan.supp \
 	tests/model/check.py \
 	tests/model/tree.py \
+	tests/mutants/caught \
 	tests/mutants/draw.py \
 	tests/mutants/drawn \
 	tests/mutants/left-out \
@@ -423,6 +473,7 @@ EXTRA_DIST += \
 	tests/mutants/reversals \
 	tests/mutants/run \
 	tests/README.md \
+	tests/release \
 	tests/run \
 	tests/table \
 	tests/tidy
@@ -511,6 +562,7 @@ FUZZ_TARGETS = \
 	tests/fs/image/fuzz-image \
 	tests/fs/plan/fuzz-plan \
 	tests/fs/records/fuzz-container \
+	tests/fs/records/fuzz-tar-area \
 	tests/fs/store/fuzz-value \
 	tests/fs/world/fuzz-layout \
 	tests/fs/wire/fuzz-payload \
@@ -543,6 +595,8 @@ tests_fs_plan_fuzz_plan_LDADD = $(FUZZ_LDADD)
 tests_fs_plan_fuzz_plan_LDFLAGS = $(FUZZ_LINK)
 tests_fs_records_fuzz_container_LDADD = $(FUZZ_LDADD)
 tests_fs_records_fuzz_container_LDFLAGS = $(FUZZ_LINK)
+tests_fs_records_fuzz_tar_area_LDADD = $(FUZZ_LDADD)
+tests_fs_records_fuzz_tar_area_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDADD = $(FUZZ_LDADD)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
 tests_fs_world_fuzz_layout_SOURCES = \

@@ -29,6 +29,24 @@ touch "$tmp/go"
 wait "$building"
 is 'and ends with it' $? 0
 like 'it says so' "$(tail -n 1 "$tmp/build.log")" 'bootstrap: done'
+built_on() { # the lines of /etc/os-release
+    printf '%s\n' "$@" >"$tmp/os-release"
+    # shellcheck disable=SC2016 # the inner shell expands it
+    unshare -m --propagation private sh -c 'mount --bind "$1/os-release" "$(realpath /etc/os-release)" &&
+        PATH=$1/fresh/bin:$PATH "$1/fresh/bootstrap" build' sh "$tmp" 2>&1
+}
+if unshare -m true 2>/dev/null; then
+    like 'on another system it says that nobody has tried' \
+        "$(built_on ID=ubuntu 'VERSION_ID="24.04"' 'PRETTY_NAME="Ubuntu 24.04 LTS"')" 'untested on Ubuntu 24.04 LTS'
+    for release in 12 13; do
+        unlike "on Debian $release it does not" "$(built_on ID=debian "VERSION_ID=\"$release\"")" untested
+    done
+fi
+
+only_ready_polls() {
+    ! grep -rnE '(^|[^a-z_])p?poll\(' --include='*.c' cli fs mpi | grep -vE '^fs/base/(ready|log)\.c:'
+}
+ok 'an error of poll is nowhere taken for a time that is over: fs/base/ready.h' only_ready_polls
 
 fragments=$(cat Makefile.am fs/*/local.mk fs/control/local.mk mpi/local.mk cli/local.mk etc/local.mk tests/local.mk)
 listed() {

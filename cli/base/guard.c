@@ -8,10 +8,10 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
+#include "fs/base/ready.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -91,9 +91,8 @@ static int guard_result(struct guard *guard, struct str *out)
 
 bool guard_take(struct guard *guard, struct str *out, int *result)
 {
-    struct pollfd ready = {.fd = guard->fd, .events = POLLIN};
     int error = -EAGAIN;
-    while (error == -EAGAIN && poll(&ready, 1, 0) > 0)
+    while (error == -EAGAIN && ready_now(guard->fd, POLLIN))
         error = take_piece(guard);
     if (error == -EAGAIN)
         return false;
@@ -114,10 +113,9 @@ int guard_await(struct guard *guard, uint64_t deadline, struct str *out)
     while (!guard_take(guard, out, &result)) {
         uint64_t now = clock_now();
         struct pollfd ready = {.fd = guard->fd, .events = POLLIN};
-        int count = now < deadline ? poll(&ready, 1, (int)((deadline - now) / MILLISECOND) + 1) : 0;
-        if (count > 0 || (count < 0 && errno == EINTR))
+        if (now < deadline && ready_wait(&ready, 1, (int)((deadline - now) / MILLISECOND) + 1))
             continue;
-        result = count < 0 ? -errno : -ETIMEDOUT;
+        result = -ETIMEDOUT;
         guard_end(guard);
         break;
     }

@@ -92,11 +92,12 @@ static int take_value(const struct command *command, const struct command_option
             return COMMAND_DONE;
         return command_usage(command, "--%s %s: must be 1 to %d numbers from %g to %g, separated by commas", o->name,
                              optarg, NUMBERS_MOST, o->least, o->most);
-    default:
-        if (number_parse(optarg, 1, (uint64_t)o->most, value) == 0)
-            return COMMAND_DONE;
-        return command_usage(command, "--%s %s: must be a number from 1 to %.0f", o->name, optarg, o->most);
+    case OPTION_NUMBER:
+        break;
     }
+    if (number_parse(optarg, 1, (uint64_t)o->most, value) == 0)
+        return COMMAND_DONE;
+    return command_usage(command, "--%s %s: must be a number from 1 to %.0f", o->name, optarg, o->most);
 }
 
 enum { ROW = 256 }; /* plus the number of a row: what getopt_long returns for a long option */

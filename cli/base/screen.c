@@ -2,9 +2,9 @@
 #include "cli/base/screen.h"
 
 #include "cli/base/interrupt.h"
+#include "fs/base/ready.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ int screen_key(int milliseconds)
 {
     struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
     unsigned char key;
-    int n = interrupted ? 0 : poll(&ready, 1, milliseconds);
+    int n = interrupted ? 0 : ready_wait(&ready, 1, milliseconds);
     if (n <= 0)
         return 0;
     ssize_t got = read(STDIN_FILENO, &key, 1);

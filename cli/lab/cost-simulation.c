@@ -34,9 +34,10 @@ static uint32_t draw_cost(enum cost_distribution distribution, uint32_t sample)
         return (uint32_t)fmin(most, 1 + median * exp(sigma * sqrt(-2 * log(u)) * cos(6.283185307179586 * v)));
     case COST_EXPONENTIAL:
         return (uint32_t)(1 - mean * log(u));
-    default:
-        return (uint32_t)(1 + 2 * mean * u);
+    case COST_UNIFORM:
+        break;
     }
+    return (uint32_t)(1 + 2 * mean * u);
 }
 
 static uint64_t cost_of(void *user, uint32_t sample)

@@ -11,12 +11,13 @@
 #include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/mpi-versions.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -66,15 +67,12 @@ static _Noreturn void become_mpirun(const struct demo *demo, int output)
     snprintf(mountpoint, sizeof mountpoint, "%s/node%%r", demo->directory);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (geteuid() == 0) {
-        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    }
+    open_mpi_start();
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
         _exit(127);
-    execlp("mpirun", "mpirun", "-q", "-n", nodes, "--oversubscribe", "--bind-to", "none", lab_dealfs, "mount", "-o",
-           options, demo->source, mountpoint, (char *)NULL);
+    execlp("mpirun", "mpirun", "-n", nodes, "--oversubscribe", "--bind-to", "none", lab_dealfs, "mount", "-o", options,
+           demo->source, mountpoint, (char *)NULL);
     _exit(127);
 }
 
@@ -98,7 +96,7 @@ static int await_ready(const struct demo *demo)
         char byte;
         if (clock_now() > deadline)
             return -ETIMEDOUT;
-        if (poll(&more, 1, TICK_MS) <= 0)
+        if (ready_wait(&more, 1, TICK_MS) <= 0)
             continue;
         if (read(demo->output, &byte, 1) != 1)
             return -EIO;
@@ -124,7 +122,7 @@ static bool mpirun_has_ended(struct demo *demo, unsigned seconds)
         struct pollfd more = {.fd = demo->output, .events = POLLIN};
         if (clock_now() > deadline)
             return false;
-        if (poll(&more, 1, TICK_MS) > 0 && read(demo->output, text, sizeof text) <= 0)
+        if (ready_wait(&more, 1, TICK_MS) > 0 && read(demo->output, text, sizeof text) <= 0)
             clock_sleep(TICK_MS * MILLISECOND);
     }
     demo->mpirun = 0;
@@ -192,7 +190,7 @@ static bool is_used(const struct demo *demo, int node)
         snprintf(state, sizeof state, "%s/state.%d", demo->directory, node);
     else
         snprintf(state, sizeof state, "%s/state", demo->directory);
-    return !live_state_is_free(state);
+    return live_state_is_free(state) != 0;
 }
 
 static bool is_mounted(const struct demo *demo, int node)

@@ -58,7 +58,9 @@ static _Noreturn void become_mount(struct tasks *t, pid_t parent, int to)
     char program[PATH_MAX], world[64], *words[WORDS] = {"dealfs", "mount", "-f"};
     size_t n = 3;
     child_self(program);
+    t->remains->mount = getpid();
     begin_child(parent, SIGHUP);
+    remains_adopt(); /* also after execv */
     setsid();
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
@@ -88,7 +90,7 @@ static int start_mount_process(struct tasks *t, struct str *why)
         become_mount(t, parent, t->said);
     if (child < 0)
         return place_error(why, "mount", t->mountpoint, child);
-    t->mount = child;
+    t->mount = t->remains->mount = child;
     return 0;
 }
 

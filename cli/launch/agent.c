@@ -18,11 +18,11 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/base/size.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -76,12 +76,6 @@ static bool command_is_over(struct agent *a)
     return !a->tasks.command && !a->tasks.stage && !a->command_ended;
 }
 
-/* `signal` is sent to processes that do not belong to the mount. */
-static bool nothing_remains(int signal)
-{
-    return remains_signal(REMAINS_OF_COMMAND, 0, signal) + remains_signal(REMAINS_OF_MOUNT, 0, 0) == 0;
-}
-
 static void next_state(struct agent *a, enum agent_state state, unsigned ms)
 {
     a->state = state;
@@ -101,12 +95,14 @@ static void step_end(struct agent *a)
         if (command_is_over(a) || lost)
             next_state(a, AGENT_ENDS_REST, KILL_MS);
     } else if (a->state == AGENT_ENDS_REST) {
-        if (remains_signal(REMAINS_OF_COMMAND, a->tasks.mount, SIGKILL) == 0 || late)
+        /* the keeper of a mount whose process was killed is among them, and unmounts meanwhile */
+        int rest = remains_signal(a->tasks.remains, a->tasks.mount || late ? SIGKILL : 0);
+        if (rest == 0 || late)
             next_state(a, AGENT_ENDS_MOUNT, UMOUNT_MS);
     } else if (a->state == AGENT_ENDS_MOUNT) {
         if (late && a->tasks.mount)
             kill(a->tasks.mount, SIGKILL);
-        if ((!a->tasks.mount && nothing_remains(SIGKILL)) || lost)
+        if ((!a->tasks.mount && remains_signal(a->tasks.remains, SIGKILL) == 0) || lost)
             a->state = AGENT_ENDED;
     }
 }
@@ -188,7 +184,7 @@ static void reap(struct agent *a)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (pid == a->tasks.mount) {
-            a->tasks.mount = 0;
+            a->tasks.mount = a->tasks.remains->mount = 0;
             if (a->state == AGENT_LIVES)
                 fail_job(a, COMMAND_FAILED, a->tasks.mounted ? "the mount has ended" : "");
         } else if (pid == a->tasks.stage) {
@@ -212,17 +208,19 @@ static void finish_command(struct agent *a)
     channel_sayf(&a->launch, SAY_COMMAND, "%d", a->status);
 }
 
+/* A status that cannot be read does not say that the world has ended: another world would replace it. */
 static void look_at_world(struct agent *a)
 {
     CLEANUP_STR struct str why = STR_INIT, status = STR_INIT;
     CLEANUP_LIVE struct live live = {0};
-    uint64_t nodes = 0;
+    uint64_t nodes;
     if (!a->tasks.mounted || a->tasks.job.nodes < 2 || a->state != AGENT_LIVES || clock_now() < a->look)
         return;
     if (live_find(a->tasks.mountpoint, &live, &why) == 0 && live.control && live.health != LIVE_DEAD &&
-        client_file(&live, "status", &status) == 0)
+        client_file(&live, "status", &status) == 0) {
         nodes = figures_is(&status, "state", "joined") ? figures_number(&status, "nodes") : 0;
-    channel_sayf(&a->launch, SAY_WORLD, "%" PRIu64, nodes);
+        channel_sayf(&a->launch, SAY_WORLD, "%" PRIu64, nodes);
+    }
     a->look = in_ms(a->tasks.command ? LOOK_RUNNING_MS : LOOK_MS);
 }
 
@@ -254,7 +252,7 @@ static void wait_for_events(struct agent *a)
         {.fd = full ? -1 : a->tasks.output[1], .events = POLLIN},
     };
     bool hurry = a->state != AGENT_LIVES || a->command_ended;
-    if (poll(fds, POLLED, hurry ? 20 : CHANNEL_TICK_MS) <= 0)
+    if (ready_wait(fds, POLLED, hurry ? 20 : CHANNEL_TICK_MS) <= 0)
         return;
     if (fds[3].revents)
         tasks_read_mount(&a->tasks, take_mount_line, a);
@@ -272,6 +270,23 @@ static void wait_for_events(struct agent *a)
         take_signals(a);
 }
 
+/* Only a mount that nobody serves: another job may have mounted there since. One that hangs without a keeper is in the
+ * way of the next job as well, and nobody else removes it. */
+static bool may_take(const struct live *live)
+{
+    switch (live->health) {
+    case LIVE_UP:
+    case LIVE_ELSEWHERE:
+    case LIVE_UNKNOWN:
+        break;
+    case LIVE_HUNG:
+        return !live->keeper;
+    case LIVE_DEAD:
+        return true;
+    }
+    return false;
+}
+
 /* If all processes of the mount were killed, it is left dead. False: it is still there. */
 static bool take_dead_mount(struct agent *a)
 {
@@ -280,8 +295,10 @@ static bool take_dead_mount(struct agent *a)
     if (!a->tasks.mounted)
         return true;
     int error = live_find(a->tasks.mountpoint, &live, &why);
-    if (error == -ENOENT || (!error && live.health < LIVE_UNASKED))
+    if (error == -ENOENT || (!error && live.health < LIVE_UNKNOWN))
         return true; /* another job may have mounted there since */
+    if (!error && !may_take(&live))
+        error = str_fail(&why, -EBUSY, "%s: %s", live.mountpoint, live_health_text(live.health));
     if (!error)
         error = unmount_live(&live, true, &why);
     if (error)
@@ -304,12 +321,12 @@ static void run_agent(struct agent *a)
     remains_remove_folders(a->tasks.remains);
     if (!gone)
         command_note(stderr, "%s is still mounted", a->tasks.mountpoint);
-    else if (nothing_remains(0))
+    else if (!a->tasks.mount && remains_signal(a->tasks.remains, 0) == 0)
         channel_say(&a->launch, SAY_GONE, "", 0);
     else
         command_note(stderr, "processes of the job do not end after SIGKILL: they wait for a disk or a network");
     struct pollfd ready = {.fd = a->launch.out.fd, .events = POLLOUT};
-    while (!a->launch.ended && outlet_waits(&a->launch.out) && poll(&ready, 1, LAST_MS) > 0 &&
+    while (!a->launch.ended && outlet_waits(&a->launch.out) && ready_wait(&ready, 1, LAST_MS) > 0 &&
            outlet_push(&a->launch.out) == 0)
         continue;
 }
@@ -368,16 +385,24 @@ int agent_start(struct agent_process *agent, int in, int out, bool direct)
     return agent->pid < 0 ? -errno : 0;
 }
 
-/* The `dealfs mount -f` of a killed agent ends by its own signal (PR_SET_PDEATHSIG); other processes are killed. */
+/* The `dealfs mount -f` of a killed agent ends by its own signal (PR_SET_PDEATHSIG); other processes are killed. If it
+ * was killed itself, they have time first, because its keeper is among them and unmounts. */
 static void bury(struct agent_process *agent)
 {
-    uint64_t deadline = clock_now() + BURY_SECONDS * SECOND;
-    while (!nothing_remains(SIGKILL) && clock_now() < deadline) {
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
+    uint64_t now = clock_now(), deadline = now + BURY_SECONDS * SECOND, spare = now;
+    struct remains *r = agent->remains;
+    while ((remains_signal(r, now >= spare ? SIGKILL : 0) != 0 || r->mount) && now < deadline) {
+        int status;
+        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+            if (pid != r->mount)
+                continue;
+            r->mount = 0;
+            spare = WIFSIGNALED(status) ? in_ms(KILL_MS) : now;
+        }
         clock_sleep(20 * MILLISECOND);
+        now = clock_now();
     }
-    remains_remove_folders(agent->remains);
+    remains_remove_folders(r);
 }
 
 void agent_end(const struct agent_process *agent, uint64_t deadline)

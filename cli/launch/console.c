@@ -2,8 +2,8 @@
 #include "cli/launch/console.h"
 
 #include "cli/base/command.h"
+#include "fs/base/ready.h"
 
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ void console_init(struct console *c)
 static void outlet_fini(struct channel_out *o)
 {
     struct pollfd ready = {.fd = o->fd, .events = POLLOUT};
-    while (outlet_waits(o) && poll(&ready, 1, 0) == 1 && outlet_push(o) == 0)
+    while (outlet_waits(o) && ready_wait(&ready, 1, 0) == 1 && outlet_push(o) == 0)
         continue;
     str_fini(&o->data);
 }

@@ -12,10 +12,10 @@
 #include "cli/launch/launch-world.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/ready.h"
 #include "fs/base/size.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -154,8 +154,9 @@ static void step_world(struct head *h)
 {
     CLEANUP_STR struct str why = STR_INIT;
     bool ended = launch_world_ended(&h->world);
-    if (ended && h->phase == JOINING)
-        fail_job(h, NULL, COMMAND_FAILED, "the nodes could not be joined: see the lines above");
+    if (h->phase == JOINING && (ended || launch_world_is_silent(&h->world)))
+        fail_job(h, NULL, COMMAND_FAILED,
+                 ended ? "the nodes could not be joined: see the lines above" : "the join of the nodes is silent");
     else if (ended && h->phase < ENDING)
         say(h, NULL, "dealfs: the world has ended: reads continue, and the nodes are joined again");
     if (!h->world.pid && h->nodes->count > 1 && (h->phase == STAGING || h->phase == RUNNING) &&
@@ -237,10 +238,8 @@ static void read_node(struct head *h, struct launch_node *node)
 {
     CLEANUP_STR struct str payload = STR_INIT, noise = STR_INIT;
     struct channel *c = &node->channel;
-    int message;
-    if (channel_read(c))
-        c->ended = true;
-    while ((message = channel_take(c, &payload, &noise)))
+    c->ended |= channel_read(c) != 0;
+    for (int message; (message = channel_take(c, &payload, &noise));)
         take_message(h, node, message, &payload);
     if (noise.length > 1)
         say(h, node, noise.data);
@@ -261,6 +260,7 @@ static void read_lines(struct head *h, const struct launch_node *node, int *fd, 
             str_adds(words, "\n");
     }
     words->length += (size_t)n;
+    h->world.heard = node ? h->world.heard : clock_now();
     while ((end = memchr(words->data, '\n', words->length))) {
         size_t length = (size_t)(end - words->data);
         *end = '\0';
@@ -336,7 +336,7 @@ static void wait_for_events(struct head *h)
 {
     struct signalfd_siginfo info;
     size_t n = fill_polled(h);
-    if (poll(h->polled, n, CHANNEL_TICK_MS) <= 0)
+    if (ready_wait(h->polled, n, CHANNEL_TICK_MS) <= 0)
         return;
     while (h->polled[0].revents && read(h->signals, &info, sizeof info) == sizeof info)
         take_signal(h, &info);

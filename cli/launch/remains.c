@@ -1,9 +1,11 @@
-/* Processes of a mount are recognised by their names, such as dealfs-keeper: they must not be killed, because they
- * unmount. */
+/* Processes are known by descent, not by name: those of the mount are below `dealfs mount -f`, and must not be killed,
+ * because they unmount. All other children belong to the command. */
 #include "cli/launch/remains.h"
 
 #include "cli/base/place.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/process.h"
 #include "fs/base/size.h"
 
 #include <signal.h>
@@ -62,39 +64,38 @@ void remains_remove_folders(struct remains *r)
 
 /* --- processes --- */
 
-/* PID (NAME) STATE PARENT …: the name may contain parentheses. */
-static bool is_child(const char *pid, char *name, size_t n)
+enum { STAT_MOST = 4096 };
+
+/* PID (NAME) STATE PARENT …: the name may contain parentheses. 1: it is one, 0, or -errno. */
+static int is_child(int proc, const char *pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    CLEANUP_FCLOSE FILE *f = fopen(path, "re");
-    size_t length = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    text[length] = '\0';
-    char *begin = strchr(text, '('), *end = strrchr(text, ')'), state;
-    int parent;
-    if (!begin || !end || sscanf(end + 1, " %c %d", &state, &parent) != 2 || parent != getpid() || state == 'Z')
-        return false;
-    *end = '\0';
-    snprintf(name, n, "%s", begin + 1);
-    return true;
+    CLEANUP_STR struct str text = STR_INIT;
+    char path[64], state;
+    snprintf(path, sizeof path, "%.20s/stat", pid);
+    int error = file_read(proc, path, STAT_MOST, &text), parent;
+    if (error || text.length == 0)
+        return process_look_error(error);
+    const char *end = strrchr(text.data, ')');
+    return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid() && state != 'Z';
 }
 
-unsigned remains_signal(enum remains_of of, pid_t known, int signal)
+int remains_signal(const struct remains *r, int signal)
 {
     CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
     struct dirent *e;
-    unsigned count = 0;
+    int count = 0, error = d ? 0 : -errno;
     while (d && (e = readdir(d))) {
-        char name[32];
         uint64_t pid;
-        if (number_parse(e->d_name, 2, INT32_MAX, &pid) || (pid_t)pid == known ||
-            !is_child(e->d_name, name, sizeof name))
+        if (number_parse(e->d_name, 2, INT32_MAX, &pid) || (pid_t)pid == r->mount)
             continue;
-        if ((strncmp(name, "dealfs-", 7) == 0) != (of == REMAINS_OF_MOUNT))
+        int child = is_child(dirfd(d), e->d_name);
+        if (child < 0)
+            error = child;
+        if (child <= 0)
             continue;
         count++;
         if (signal)
             kill((pid_t)pid, signal);
     }
-    return count;
+    return count ? count : error;
 }

@@ -10,6 +10,7 @@
 struct remains {
     char folder[4096]; /* the mountpoint */
     unsigned made;     /* how many of its last components are folders that the agent made */
+    pid_t mount;       /* the process `dealfs mount -f`, which adopts all other processes of the mount; 0: none */
 };
 
 struct remains *remains_new(void); /* NULL: no memory */
@@ -21,9 +22,8 @@ void remains_adopt(void);
 int remains_make_folder(struct remains *r, const char *path, struct str *why);
 void remains_remove_folders(struct remains *r);
 
-enum remains_of { REMAINS_OF_COMMAND, REMAINS_OF_MOUNT };
-/* Number of children of this process, except `known`, that do or do not belong to a mount. `signal` is sent to
- * each; 0: none. */
-unsigned remains_signal(enum remains_of of, pid_t known, int signal);
+/* Number of children of this process, except `mount`; -errno: none was found, but some could not be examined. `signal`
+ * is sent to each; 0: none. */
+int remains_signal(const struct remains *r, int signal);
 
 #endif

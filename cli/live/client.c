@@ -6,6 +6,7 @@
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/process.h"
 
@@ -197,6 +198,36 @@ static int read_control_file(void *user, struct str *out)
     int error = become_user(use->live, &control);
     CLEANUP_FREE char *path = error ? NULL : place_join(control, use->file);
     return error ? error : path ? file_read(AT_FDCWD, path, REPLY_MOST, out) : -ENOMEM;
+}
+
+static void read_some_files(const struct live *live, size_t count, const char *name, struct client_answer *answers)
+{
+    uint64_t deadline = clock_now() + REQUEST_FILE_SECONDS * SECOND;
+    struct control_use use[LIVE_PROBES_MOST];
+    struct guard guard[LIVE_PROBES_MOST];
+    for (size_t i = 0; i < count; i++) {
+        use[i] = (struct control_use){.live = &live[i], .file = name};
+        answers[i] = (struct client_answer){.text = STR_INIT};
+        answers[i].error = live[i].control ? guard_start(read_control_file, &use[i], &guard[i]) : -ENOENT;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int servers = 0;
+        if (answers[i].error)
+            continue;
+        answers[i].error = guard_await(&guard[i], deadline, &answers[i].text);
+        while (client_asks_again(answers[i].error, 0, &servers)) {
+            str_clear(&answers[i].text);
+            answers[i].error = guard_start(read_control_file, &use[i], &guard[i]);
+            if (!answers[i].error)
+                answers[i].error = guard_await(&guard[i], deadline, &answers[i].text);
+        }
+    }
+}
+
+void client_files(const struct live *live, size_t count, const char *name, struct client_answer *answers)
+{
+    for (size_t i = 0; i < count; i += LIVE_PROBES_MOST)
+        read_some_files(live + i, count - i < LIVE_PROBES_MOST ? count - i : LIVE_PROBES_MOST, name, answers + i);
 }
 
 int client_file(const struct live *live, const char *name, struct str *out)

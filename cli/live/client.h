@@ -36,5 +36,12 @@ const char *client_path_under(char *directory, const char *mountpoint);
 
 /* The contents of a file of the control mount, such as "status". */
 int client_file(const struct live *live, const char *name, struct str *out);
+/* The same file of many mounts, all at the same time: those that hang take REQUEST_FILE_SECONDS together. `answers` has
+ * `count` elements; the caller frees their texts. -ENOENT: it has no control mount. */
+struct client_answer {
+    int error;
+    struct str text;
+};
+void client_files(const struct live *live, size_t count, const char *name, struct client_answer *answers);
 
 #endif

@@ -212,10 +212,11 @@ enum compare_result compare_entry(struct compare *c, const char *path)
     source = look_at(c->source, path, &a);
     if (source < 0)
         return differs(c, path, "in the source: %s", strerror(-source));
-    state_limit_mode(source, NULL, &a);
     mount = look_at(c->mount, path, &b);
     if (mount < 0)
         return differs(c, path, "in the mount: %s", strerror(-mount));
+    if (c->acls || a.st_mode != b.st_mode)
+        state_limit_mode(source, NULL, &a, c->without_acls);
     enum compare_result result = compare_attributes(c, path, &a, &b, made);
     if (result == COMPARE_SAME && S_ISREG(a.st_mode))
         return compare_file(c, path, made);

@@ -22,7 +22,9 @@ struct compare {
     /* With resize=: the records of resized files, and the crew that makes them again; else NULL. */
     const struct derived *derived;
     struct crew *crew;
-    struct str difference; /* a line with path, place and both sides */
+    bool acls;                      /* the mount's modes must respect ACLs; otherwise they may */
+    _Atomic uint64_t *without_acls; /* see state_limit_mode */
+    struct str difference;          /* a line with path, place and both sides */
 };
 
 enum compare_result {

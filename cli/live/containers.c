@@ -16,6 +16,7 @@
 #include "fs/base/file.h"
 #include "fs/base/thread.h"
 #include "fs/catalog/record.h"
+#include "fs/catalog/samples.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,12 +108,28 @@ static int agree_format(struct container_job *job)
                     mine->name, found->format->name);
 }
 
+/* The list that the records become has limits, which hold for all containers together. */
+static int check_limits(struct container_job *job)
+{
+    static const char remedy[] = ": make several lists, with --under or --match";
+    const struct indexing *x = job->all;
+    if (x->found->records + job->count > SAMPLES_RECORDS_MOST)
+        return str_fail(&job->why, -E2BIG, "with this container the list has more than %" PRIu64 " records%s",
+                        SAMPLES_RECORDS_MOST, remedy);
+    if (!x->wish->text && x->written + job->records.length > SAMPLES_UPLOAD_MOST)
+        return str_fail(&job->why, -E2BIG, "with this container the list has more than %" PRIu64 " bytes%s",
+                        SAMPLES_UPLOAD_MOST, remedy);
+    return 0;
+}
+
 static int flush_records(struct container_job *job)
 {
     struct indexing *x = job->all;
     if (!await_turn(job))
         return -ECANCELED;
     int error = job->records.failed ? str_no_memory(&job->why) : agree_format(job);
+    if (!error)
+        error = check_limits(job);
     if (error)
         return error;
     error = file_write_all(x->spool, job->records.data, job->records.length);
@@ -200,12 +217,18 @@ static int take_asked(void *user, const struct index_answer *answer, const char 
     return !job->scan.format ? -EREMOTE : job->records.length >= HELD || job->records.failed ? flush_records(job) : 0;
 }
 
+static bool job_gave_up(void *user)
+{
+    struct container_job *job = user;
+    LOCK_SCOPE(&job->all->lock);
+    return job->all->error || interrupted;
+}
+
 static bool asked_seen(void *user, uint64_t seen)
 {
     struct container_job *job = user;
     note_seen(job, seen < job->file->size ? seen : job->file->size);
-    LOCK_SCOPE(&job->all->lock);
-    return !job->all->error && !interrupted;
+    return !job_gave_up(job);
 }
 
 /* Ask the node that owns it. -EREMOTE: parse it here. */
@@ -240,7 +263,9 @@ static int scan_file(struct container_job *job)
     job->scan = (struct record_scan){.size = job->file->size,
                                      .read = read_container,
                                      .found = note_record,
+                                     .gave_up = job_gave_up,
                                      .user = job,
+                                     .most = SAMPLES_RECORDS_MOST,
                                      .format = x->wish->format,
                                      .row = x->wish->row,
                                      .why = &job->why};

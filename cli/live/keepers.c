@@ -16,58 +16,78 @@
 
 static const char feeder_name[] = "dealfs-feeder", feeder_paused[] = "dealfs-paused";
 
-static bool has_name(int process, const char *name)
+/* Other users can make processes whose files are too long: these are no keepers, and must not stop the search. */
+static int look_error(int error)
 {
-    CLEANUP_STR struct str comm = STR_INIT;
-    return file_read(process, "comm", 64, &comm) == 0 && comm.length == strlen(name) + 1 &&
-           memcmp(comm.data, name, strlen(name)) == 0;
+    return error == -EFBIG || error == -ENAMETOOLONG ? 0 : process_look_error(error);
 }
 
-static bool is_fake(int process, const char *name)
+/* The answers of this function and the next three are 1, 0, or -errno if the process could not be examined. */
+static int has_name(int process, const char *name)
+{
+    CLEANUP_STR struct str comm = STR_INIT;
+    int error = file_read(process, "comm", 64, &comm);
+    if (error)
+        return look_error(error);
+    return comm.length == strlen(name) + 1 && memcmp(comm.data, name, strlen(name)) == 0;
+}
+
+static int executes_it(int process, const char *name)
 {
     char path[PATH_MAX];
     struct statx st;
     ssize_t n = readlinkat(process, "exe", path, sizeof path - 1);
+    if (n < 0 && (errno == EACCES || errno == EPERM)) /* a root process seen by another user */
+        return 1;
     if (n < 0)
-        return errno != EACCES && errno != EPERM; /* a root process seen by another user */
+        return look_error(-errno);
     path[n] = '\0';
     const char *base = strrchr(path, '/');
     if (!base || strncmp(base + 1, name, strlen(name)) != 0)
-        return true;
+        return 0;
     /* the file may be on a FUSE mount that hangs: the kernel's cached attributes suffice */
-    return statx(process, "exe", AT_STATX_DONT_SYNC, STATX_MODE, &st) == 0 && (st.stx_mode & (S_ISUID | S_ISGID));
+    return statx(process, "exe", AT_STATX_DONT_SYNC, STATX_MODE, &st) != 0 || !(st.stx_mode & (S_ISUID | S_ISGID));
 }
 
 /* If its ids differ, another user has started a setuid program. */
-static bool find_uid(int process, uid_t *uid)
+static int find_uid(int process, uid_t *uid)
 {
     CLEANUP_STR struct str status = STR_INIT;
     unsigned id[4];
-    if (file_read(process, "status", 1 << 16, &status) || status.length == 0)
-        return false;
+    int error = file_read(process, "status", 1 << 16, &status);
+    if (error || status.length == 0)
+        return look_error(error);
     const char *line = strstr(status.data, "\nUid:");
     if (!line || sscanf(line, "\nUid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) != 4)
-        return false;
+        return 0;
     *uid = id[0];
     return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 }
 
 /* A feeder's name shows that it is paused: see fs/feed/feeder.c. */
-static bool shows_name(int process, const char *name)
+static int shows_name(int process, const char *name)
 {
-    return has_name(process, name) || (strcmp(name, feeder_name) == 0 && has_name(process, feeder_paused));
+    int found = has_name(process, name);
+    return found || strcmp(name, feeder_name) != 0 ? found : has_name(process, feeder_paused);
 }
 
-/* The process may end at any time: skip what cannot be read. */
+/* The process may end at any time, so it is skipped if it has ended. An error means that it may be one. */
 static int look_at_process(int proc, const char *pid, const char *name,
                            int (*each)(void *user, const struct keeper_seen *keeper), void *user)
 {
     CLEANUP_STR struct str line = STR_INIT;
     CLEANUP_CLOSE int process = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    uid_t uid;
-    if (process < 0 || !shows_name(process, name) || !find_uid(process, &uid) || is_fake(process, name) ||
-        file_read(process, "cmdline", 1 << 16, &line) || line.length == 0)
-        return 0;
+    uid_t uid = 0;
+    if (process < 0)
+        return look_error(-errno);
+    int is_one = shows_name(process, name);
+    if (is_one > 0)
+        is_one = find_uid(process, &uid);
+    if (is_one > 0)
+        is_one = executes_it(process, name);
+    int error = is_one > 0 ? file_read(process, "cmdline", 1 << 16, &line) : is_one;
+    if (error || line.length == 0)
+        return look_error(error);
     const char *state = memchr(line.data, 0, line.length);
     if (!state || state + 1 >= line.data + line.length || state[1] != '/')
         return 0;
@@ -82,10 +102,10 @@ static int each_process(const char *name, int (*each)(void *user, const struct k
     int result = 0;
     if (!d)
         return -errno;
-    while (result == 0 && (e = readdir(d)))
+    for (errno = 0; result == 0 && (e = readdir(d)); errno = 0)
         if (isdigit((unsigned char)e->d_name[0]))
             result = look_at_process(dirfd(d), e->d_name, name, each, user);
-    return result;
+    return result ? result : -errno;
 }
 
 int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void *user)
@@ -132,7 +152,7 @@ static bool is_paused(pid_t feeder)
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", (int)feeder);
     CLEANUP_CLOSE int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return process < 0 || has_name(process, feeder_paused);
+    return process < 0 || has_name(process, feeder_paused) != 0; /* one that cannot be examined is not killed */
 }
 
 /* Also returns when it has ended. */
@@ -149,7 +169,7 @@ static bool is_feeder(const struct process *p, uid_t owner)
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", (int)p->id);
     CLEANUP_CLOSE int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return process >= 0 && shows_name(process, feeder_name) && process_belongs_to(p, owner);
+    return process >= 0 && shows_name(process, feeder_name) > 0 && process_belongs_to(p, owner);
 }
 
 static bool pause_feeder(const struct process *feeder, uid_t owner)

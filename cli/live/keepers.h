@@ -15,7 +15,7 @@ struct keeper_seen {
 };
 
 /* Calls `each` for every process of any user that seems to be a keeper; a nonzero result ends the loop and is
- * returned. */
+ * returned. -errno also if a process could not be examined, for example without memory: it may be one. */
 int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void *user);
 /* The keeper of a state directory, or 0. */
 pid_t keepers_of_state(const char *state);

@@ -7,6 +7,7 @@
 #include "cli/base/way.h"
 #include "cli/live/keepers.h"
 #include "fs/attach/attach.h"
+#include "fs/attach/mount-health.h"
 #include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -17,11 +18,17 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+uint64_t live_patience(void)
+{
+    enum { PROBE_S = 5 };
+    return clock_bound("DEALFS_PROBE_PATIENCE", PROBE_S);
+}
+
 const char *live_health_text(enum live_health health)
 {
     static const char *const texts[] = {[LIVE_UP] = "up",
                                         [LIVE_ELSEWHERE] = "in another namespace",
-                                        [LIVE_UNASKED] = "cannot be asked now",
+                                        [LIVE_UNKNOWN] = "cannot be asked now",
                                         [LIVE_HUNG] = "hangs",
                                         [LIVE_DEAD] = "dead"};
     return texts[health];
@@ -115,6 +122,13 @@ static void take_config(struct live *live, struct mount_config *config)
     *config = (struct mount_config){0};
 }
 
+/* The errors of a process that lacks something itself. A keeper whose configuration cannot be read for another reason
+ * has ended, or is a process of somebody who only pretends. */
+static bool is_lack(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN;
+}
+
 static int match_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_search *s = user;
@@ -124,9 +138,10 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
         return 0;
     }
     /* another namespace may have a mount of the same name; prefer ours */
-    if (read_keeper(keeper, s->info, s->deadline, &config) || strcmp(config.mountpoint, s->live->mountpoint) != 0 ||
+    int error = read_keeper(keeper, s->info, s->deadline, &config);
+    if (error || strcmp(config.mountpoint, s->live->mountpoint) != 0 ||
         (s->live->keeper && keepers_here(s->live->keeper)))
-        return 0;
+        return is_lack(error) ? error : 0;
     take_config(s->live, &config);
     s->live->keeper = keeper->pid;
     return 0;
@@ -170,32 +185,29 @@ static int ask_server(void *user, struct str *out)
     return look_at_root(live->mountpoint);
 }
 
-/* A dead mount may be removed. So only what the kernel says of an ended connection counts, not that we failed to ask,
- * or that the mount has no server just now. */
+/* A user who may not look into a mount can still see whether its keeper lives. */
 static enum live_health health_of(const struct live *live, int error)
 {
-    switch (error) {
-    case 0:
+    switch (mount_health_of(error)) {
+    case MOUNT_ANSWERS:
         return LIVE_UP;
-    case -ENOTCONN:
-    case -ECONNABORTED:
-    case -ECONNREFUSED:
-        return LIVE_DEAD;
-    case -EACCES:
-    case -EPERM:
-        return live->keeper ? LIVE_UP : LIVE_UNASKED;
-    case -ETIMEDOUT:
+    case MOUNT_DENIED:
+        return live->keeper ? LIVE_UP : LIVE_UNKNOWN;
+    case MOUNT_UNKNOWN:
+        break;
+    case MOUNT_HANGS:
         return LIVE_HUNG;
-    default:
-        return LIVE_UNASKED;
+    case MOUNT_DEAD:
+        return LIVE_DEAD;
     }
+    return LIVE_UNKNOWN;
 }
 
 /* All at the same time, because each of them may hang. */
 static void probe_some(struct live *live, size_t count)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
-    uint64_t deadline = clock_now() + LIVE_PROBE_SECONDS * SECOND;
+    uint64_t deadline = clock_now() + live_patience();
     struct guard guard[LIVE_PROBES_MOST];
     int error[LIVE_PROBES_MOST];
     for (size_t i = 0; i < count; i++)
@@ -238,11 +250,11 @@ static int live_gather(struct live *live, char *path, const struct attach_mount_
     struct keeper_search s = {.live = live, .info = info, .deadline = deadline};
     memset(live, 0, sizeof *live);
     live->mountpoint = path;
-    if (info && info->uid != 0 && geteuid() == 0)
-        keepers_each_mounter(match_mounter, &s);
-    keepers_each(match_keeper, &s);
-    if (!info && (!live->keeper || keepers_here(live->keeper)))
-        return -ENOENT;
+    int error = info && info->uid != 0 && geteuid() == 0 ? keepers_each_mounter(match_mounter, &s) : 0;
+    if (!error)
+        error = keepers_each(match_keeper, &s);
+    if (error || (!info && (!live->keeper || keepers_here(live->keeper))))
+        return error ? error : -ENOENT;
     live->source = strdup(info ? info->source : live->config.source);
     if (!live->source)
         return -ENOMEM;
@@ -291,7 +303,7 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
         free(path);
         return str_fail(why, error, "read the mount table: %s", strerror(-error));
     }
-    error = live_gather(live, path, ours ? &info : NULL, clock_now() + LIVE_PROBE_SECONDS * SECOND);
+    error = live_gather(live, path, ours ? &info : NULL, clock_now() + live_patience());
     if (!error)
         error = probe_all(live, 1);
     if (error) {
@@ -351,7 +363,7 @@ static int list_gather(struct live_list *l, const char *path, const struct attac
 {
     char *copy = strdup(path);
     struct patience *patience = patience_with(l, info ? info->uid : geteuid());
-    uint64_t began = clock_now(), most = LIVE_PROBE_SECONDS * SECOND, took;
+    uint64_t began = clock_now(), most = live_patience(), took;
     if (!copy || !patience || array_reserve(l->live, l->room, l->count + 1)) {
         free(copy);
         return -ENOMEM;
@@ -397,20 +409,42 @@ static int by_mountpoint(const void *a, const void *b)
     return strcmp(((const struct live *)a)->mountpoint, ((const struct live *)b)->mountpoint);
 }
 
-int live_each(int (*each)(void *user, const struct live *live), void *user)
+int live_list(struct live **list, size_t *count)
 {
     struct live_list l = {.mine_only = geteuid() != 0};
-    int result = attach_each("fuse.dealfs", add_mounted, &l);
-    if (result == 0)
-        result = keepers_each(add_elsewhere, &l);
+    int error = attach_each("fuse.dealfs", add_mounted, &l);
+    if (!error)
+        error = keepers_each(add_elsewhere, &l);
     if (l.count > 0)
         qsort(l.live, l.count, sizeof *l.live, by_mountpoint);
-    result = result ? result : probe_all(l.live, l.count);
-    for (size_t i = 0; result == 0 && i < l.count; i++)
-        result = each(user, &l.live[i]);
-    for (size_t i = 0; i < l.count; i++)
-        live_fini(&l.live[i]);
-    free(l.live);
+    if (!error)
+        error = probe_all(l.live, l.count);
     free(l.patience);
+    if (error) {
+        live_list_free(l.live, l.count);
+        return error;
+    }
+    *list = l.live;
+    *count = l.count;
+    return 0;
+}
+
+void live_list_free(struct live *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        live_fini(&list[i]);
+    free(list);
+}
+
+int live_each(int (*each)(void *user, const struct live *live), void *user)
+{
+    struct live *list;
+    size_t count;
+    int result = live_list(&list, &count);
+    if (result)
+        return result;
+    for (size_t i = 0; result == 0 && i < count; i++)
+        result = each(user, &list[i]);
+    live_list_free(list, count);
     return result;
 }

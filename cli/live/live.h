@@ -16,12 +16,12 @@
 enum live_health {
     LIVE_UP,        /* mounted here, and it answers */
     LIVE_ELSEWHERE, /* its keeper is in another mount namespace (`dealfs run`) */
-    LIVE_UNASKED,   /* mounted here, but it could not be asked, or has no server just now */
+    LIVE_UNKNOWN,   /* mounted here, but it could not be asked, or has no server just now */
     LIVE_HUNG,      /* mounted here, but it did not answer in time */
     LIVE_DEAD,      /* mounted here, but its connection has ended: every access fails with ENOTCONN */
 };
 
-enum { LIVE_PROBE_SECONDS = 5, LIVE_USER_SECONDS = 30, LIVE_PROBES_MOST = 256 /* at the same time */ };
+enum { LIVE_USER_SECONDS = 30, LIVE_PROBES_MOST = 256 /* at the same time */ };
 
 struct live {
     char *mountpoint;
@@ -32,10 +32,12 @@ struct live {
     gid_t gid;
     pid_t mounter; /* root's process that mounted for another user; 0: none */
     enum live_health health;
-    unsigned major, minor;      /* st_dev of the data mount; 0:0 in another namespace. attach_abort takes the minor */
+    unsigned major, minor;      /* st_dev of the data mount; 0:0 in another namespace */
     bool configured;            /* `config` was read; only with a keeper */
     struct mount_config config; /* the state directory is config.state */
 };
+
+uint64_t live_patience(void); /* how long one mount may take to answer: nanoseconds */
 
 /* The mount at MOUNTPOINT. 0; -ENOENT: no dealfs mount is there; else -errno. `why` gets a line for people. The path
  * itself is accessed only by a guarded child. */
@@ -43,6 +45,9 @@ int live_find(const char *mountpoint, struct live *live, struct str *why);
 /* All mounts of this user, or for root of every user, sorted by mountpoint. `each` borrows `live`; a nonzero result
  * ends the loop and is returned. */
 int live_each(int (*each)(void *user, const struct live *live), void *user);
+/* The same as an array. The caller frees it with live_list_free. */
+int live_list(struct live **list, size_t *count);
+void live_list_free(struct live *list, size_t count);
 void live_fini(struct live *live);
 #define CLEANUP_LIVE __attribute__((cleanup(live_fini)))
 
@@ -50,10 +55,10 @@ const char *live_health_text(enum live_health health); /* "up", "in another name
 /* The same; if the mount hangs because its server is stopped, also what will happen. */
 void live_say_health(const struct live *live, struct str *out);
 
-/* Has no process of a mount locked this state directory? */
-bool live_state_is_free(const char *state);
+/* 0: no process of a mount has locked this state directory; -EWOULDBLOCK: one has; else -errno: unknown. */
+int live_state_is_free(const char *state);
 /* Wait until the keeper and everything else of a mount has ended, so that its memory and sockets are released. 0 or
- * -ETIMEDOUT. */
+ * -ETIMEDOUT, also if that cannot be seen. */
 int live_wait_gone(const struct live *live, unsigned seconds);
 
 #endif

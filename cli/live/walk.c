@@ -34,6 +34,7 @@ struct tree_walk {
     struct walk_entries directories; /* used by the walking thread: directories still to be walked */
     uint64_t numbers;                /* used by the walking thread: number of entries so far */
     _Atomic uint64_t first;          /* the lowest number with a difference; UINT64_MAX: none yet */
+    _Atomic uint64_t without_acls;   /* see state_limit_mode */
     _Atomic int error;               /* the first error that ends the walk */
 
     pthread_mutex_t lock;
@@ -119,6 +120,8 @@ static void *worker_body(void *user)
     struct compare compare = {.source = w->source,
                               .derived = w->options->derived,
                               .crew = w->options->crew,
+                              .acls = w->options->acls,
+                              .without_acls = &w->without_acls,
                               .mount = w->mount,
                               .buffer = {left, right},
                               .bytes = &w->counts->bytes,
@@ -266,17 +269,17 @@ static void walk_names(struct tree_walk *w, struct walk_entry *directory, const 
     for (int i = 0, j = 0; (i < a->count || j < b->count) && !given_up(w) && atomic_load(&w->first) == UINT64_MAX;) {
         const struct dirent *left = i < a->count ? a->entry[i] : NULL, *right = j < b->count ? b->entry[j] : NULL;
         int order = !left ? 1 : !right ? -1 : strcmp(left->d_name, right->d_name);
+        const struct dirent *one = order <= 0 ? left : right;
         i += order <= 0;
         j += order >= 0;
-        if (!*directory->path && strcmp(order <= 0 ? left->d_name : right->d_name, ".dealfs") == 0)
+        if (!one || (!*directory->path && strcmp(one->d_name, ".dealfs") == 0))
             continue;
         if (order == 0)
             walk_both(w, directory->path, left, right, &last);
         else if (order < 0 && is_special(left->d_type))
             w->counts->left_out++;
         else
-            note_only_in(w, directory->path, (order < 0 ? left : right)->d_name,
-                         order < 0 ? "source only" : "mount only");
+            note_only_in(w, directory->path, one->d_name, order < 0 ? "source only" : "mount only");
     }
 }
 

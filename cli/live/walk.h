@@ -21,6 +21,7 @@ struct walk_options {
     struct progress_now total;     /* its totals */
     const struct derived *derived; /* see compare.h */
     struct crew *crew;
+    bool acls;                         /* see compare.h */
     const volatile sig_atomic_t *stop; /* becomes non-zero: -ECANCELED */
 };
 

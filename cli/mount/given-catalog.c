@@ -31,17 +31,18 @@ static int fail_file(const struct start *s, const char *path, const char *reason
 
 static int check_file(const struct start *s, uint32_t file, char path[CATALOG_PATH_MAX], struct str *why)
 {
-    struct statx fresh;
     struct stat st;
+    uint32_t object;
     if (catalog_path(s->catalog, catalog_file_ino(s->catalog, file), path, CATALOG_PATH_MAX) < 0)
         return 0;
     /* a network filesystem's cache may be older than what the world has seen */
-    statx(s->source_fd, path, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
-    if (fstatat(s->source_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENAMETOOLONG ? 0 : fail_file(s, path, strerror(errno), -errno, why);
-    struct file_state want = catalog_state(s->catalog, file), is = state_from(&st);
+    int error = state_look(s->source_fd, path, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, &st, &object);
+    if (error)
+        return error == -ENAMETOOLONG ? 0 : fail_file(s, path, strerror(-error), error, why);
+    struct file_state want = catalog_state(s->catalog, file);
+    struct file_state is = state_like(&want, catalog_notes(s->catalog)->acls, s->source_fd, path, &st, object);
     enum state_change change = S_ISREG(st.st_mode) ? state_compare(&want, &is) : STATE_SIZE;
-    if (change == STATE_SAME)
+    if (change <= STATE_EXCUSED)
         return 0;
     const char *reason = change == STATE_CTIME
                              ? "has another ctime here (between replicas of a source, use identity=mtime)"
@@ -61,6 +62,16 @@ static int check_source(const struct start *s, struct str *why)
     return error;
 }
 
+/* Its modes may give other users rights that an ACL denies. */
+static int check_acls(const struct start *s, struct str *why)
+{
+    if (!s->options.allow_other || catalog_notes(s->catalog)->acls)
+        return 0;
+    return place_fail(why, "catalog", s->options.catalog,
+                      "its scan ignored ACLs, which matter with allow_other: mount all nodes with allow_other, or none",
+                      -EPERM);
+}
+
 /* A derived catalog of other nodes: it contains the catalog of the source. */
 static int install_made(struct start *s, int from, const struct derived *made, const char *path)
 {
@@ -77,7 +88,8 @@ static int open_and_check(struct start *s, const char *path, struct str *why)
         return place_fail(why, "catalog", s->options.catalog,
                           error == -EBADMSG ? "is damaged, or another version of dealfs wrote it" : strerror(-error),
                           error);
-    return check_source(s, why);
+    error = check_acls(s, why);
+    return error ? error : check_source(s, why);
 }
 
 /* `path`: the catalog of the previous mount, which stays if this one cannot be used. */

@@ -8,11 +8,11 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -89,10 +89,7 @@ static int read_line(int fd, struct str *line)
         char byte;
         if (interrupted)
             return -EINTR;
-        int n = poll(&ready, 1, TICK_MS);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n <= 0)
+        if (ready_wait(&ready, 1, TICK_MS) <= 0)
             continue;
         ssize_t got = read(fd, &byte, 1);
         if (got < 0 && errno != EINTR)

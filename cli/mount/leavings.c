@@ -132,8 +132,11 @@ static bool is_younger(int fd, uint64_t age)
     uint64_t newest = 0;
     struct stat st;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+        if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            if (errno != ENOENT && errno != ENOTDIR)
+                return true; /* it may be */
             continue;
+        }
         uint64_t changed = (uint64_t)st.st_mtim.tv_sec * SECOND + (uint64_t)st.st_mtim.tv_nsec;
         newest = changed > newest ? changed : newest;
     }
@@ -142,12 +145,20 @@ static bool is_younger(int fd, uint64_t age)
 
 /* --- shards --- */
 
-/* RocksDB uses fcntl locks. */
+/* The error of opening a lock: nobody has locked it. No process of ours makes a link. */
+static bool no_lock_is_there(int error)
+{
+    return error == ENOENT || error == ELOOP;
+}
+
+/* RocksDB uses fcntl locks. A file that cannot be examined may be locked. */
 static bool rocksdb_locked(int fd, const char *name)
 {
     CLEANUP_CLOSE int lock = openat(fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct flock probe = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return lock >= 0 && fcntl(lock, F_OFD_GETLK, &probe) == 0 && probe.l_type != F_UNLCK;
+    if (lock < 0)
+        return !no_lock_is_there(errno);
+    return fcntl(lock, F_OFD_GETLK, &probe) < 0 || probe.l_type != F_UNLCK;
 }
 
 /* Returns the held lock, so that no mount begins to use it; -1: it is in use. */
@@ -204,26 +215,32 @@ static void clean_shard_of(struct clean *clean, const char *state)
         clean_shard(clean, &f);
 }
 
-static bool has_file(int fd, const char *name)
+/* 1, 0, or -errno: unknown. */
+static int has_file(int fd, const char *name)
 {
     struct stat st;
-    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 1;
+    return errno == ENOENT ? 0 : -errno;
 }
 
-/* A folder without the file that every state folder has may be anything, so it stays. */
+/* A folder without the file that every state folder has may be anything, so it stays. So does one whose files cannot be
+ * examined. */
 static void clean_state(struct clean *clean, const struct leaving *f)
 {
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
-    if (fd < 0 || (!has_file(fd, "lock") && !has_file(fd, "config") && !has_file(fd, "catalog")))
+    int catalog = fd < 0 ? -errno : has_file(fd, "catalog");
+    if (catalog < 0 || (!catalog && has_file(fd, "lock") <= 0 && has_file(fd, "config") <= 0))
         return;
-    bool worthless = !has_file(fd, "catalog");
+    bool worthless = !catalog;
     if (worthless && is_younger(fd, JUST_MADE)) {
         clean_kept(clean, f->path, "just made");
         return;
     }
     lock = openat(fd, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool has_lock = lock >= 0 || !no_lock_is_there(errno);
     /* a mount holds both; the lock file may have been removed */
-    if ((lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if ((has_lock && flock(lock, LOCK_EX | LOCK_NB) < 0) || flock(fd, LOCK_EX | LOCK_NB) < 0) {
         clean_kept(clean, f->path, "its mount is up");
     } else if (worthless) {
         take_away(clean, f, fd);
@@ -255,9 +272,7 @@ static int clean_in_child(void *user, struct str *out)
     CLEANUP_STR struct str said = STR_INIT;
     struct clean_work *w = user;
     struct owner owner;
-    char uid[16];
-    snprintf(uid, sizeof uid, "%u", (unsigned)w->leaving->st.st_uid);
-    int error = owner_find(uid, &owner, out);
+    int error = owner_of_uid(w->leaving->st.st_uid, &owner);
     if (!error)
         error = process_become(owner.uid, owner.gid);
     if (error)

@@ -121,7 +121,7 @@ static const struct mount_option table[] = {
     {"nodes", NUMBER, "N", "under mpirun: fail unless the world has N nodes (default: any)", AT(nodes),
      RANGE(" of nodes", 1, NODES_MOST)},
     {"groups", NUMBER, "G", "groups of nodes that each cache the whole dataset (1)", AT(groups),
-     RANGE(" of groups", 1, NODES_MOST)},
+     RANGE(" of groups", 1, GROUPS_MOST)},
     {"wait_join", FLAG, NULL, "no scan: the first `dealfs join` brings the catalog; reads wait for it", AT(wait_join)},
     {"peer_timeout", SPECIAL, "SEC", "timeout of requests to other nodes, in seconds (5)", .set = set_peer_timeout},
     {"feed", WINDOW, "SIZE", "prefetch this far ahead of loaders; 0: no prefetch (256M, or 1/16 of free memory)",
@@ -237,9 +237,13 @@ static int set_value(struct mount_options *o, const struct mount_option *option,
         return set_choice(o, option, value, why);
     case SPECIAL:
         return option->set(o, value, why);
-    default:
-        return str_keep((char **)member, strdup(value));
+    case FLAG:
+    case LATER:
+    case NAME:
+    case PATH:
+        break;
     }
+    return str_keep((char **)member, strdup(value));
 }
 
 static void refuse_option(struct str *why, const char *name, const char *value, const char *reason)

@@ -1,6 +1,5 @@
-/* A segment, /dev/shm/vader_segment.HOST.…, is in use while a process has it mapped. A session directory,
- * $TMPDIR/ompi.HOST.UID/pid.PID, belongs to the mpirun with that number. Others (jf.…) do not show their owner, and
- * stay. */
+/* A segment of shared memory is in use while a process has it mapped. The directory of a session belongs to the mpirun
+ * or the daemon whose number its name has. Others do not show their owner, and stay. */
 #include "cli/mount/mpirun-left.h"
 
 #include "cli/base/place.h"
@@ -9,7 +8,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
-#include "fs/base/size.h"
+#include "fs/base/mpi-versions.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -44,41 +43,56 @@ static void clean_segments(struct clean *clean)
     while (d && (e = readdir(d))) {
         CLEANUP_STR struct str users = STR_INIT;
         CLEANUP_FREE char *path = place_join(at, e->d_name);
-        if (path && strncmp(e->d_name, "vader_segment.", 14) == 0 && is_ours(dirfd(d), e->d_name, S_IFREG) &&
+        if (path && open_mpi_is_segment(e->d_name) && is_ours(dirfd(d), e->d_name, S_IFREG) &&
             users_of_mount(path, &users) == 0)
             take_left(clean, dirfd(d), at, e->d_name);
     }
 }
 
-static bool is_gone(const char *session)
+static bool is_gone(pid_t pid)
 {
-    uint64_t pid;
-    return strncmp(session, "pid.", 4) == 0 && number_parse(session + 4, 1, INT32_MAX, &pid) == 0 &&
-           kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+    return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 static void clean_sessions(struct clean *clean, const char *temporary)
 {
-    CLEANUP_STR struct str path = STR_INIT;
+    CLEANUP_CLOSEDIR DIR *d = opendir(temporary);
     struct dirent *e;
-    str_addf(&path, "%s/ompi.%s.%u", temporary, place_host(), (unsigned)geteuid());
-    CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    while (d && (e = readdir(d)))
+        if (is_gone(open_mpi_session(e->d_name, place_host(), geteuid())) && is_ours(dirfd(d), e->d_name, S_IFDIR))
+            take_left(clean, dirfd(d), temporary, e->d_name);
+}
+
+/* The temporary directory may be everybody's: another user may have made this one. */
+static void clean_sessions_of_user(struct clean *clean, const char *temporary)
+{
+    char name[512];
+    open_mpi_sessions(place_host(), geteuid(), name, sizeof name);
+    CLEANUP_FREE char *path = place_join(temporary, name);
+    CLEANUP_CLOSE int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
         return;
     CLEANUP_CLOSEDIR DIR *d = folder_list(fd);
+    struct dirent *e;
     while (d && (e = readdir(d)))
-        if (is_gone(e->d_name) && is_ours(dirfd(d), e->d_name, S_IFDIR))
-            take_left(clean, dirfd(d), path.data, e->d_name);
+        if (is_gone(open_mpi_session_in(e->d_name)) && is_ours(dirfd(d), e->d_name, S_IFDIR))
+            take_left(clean, dirfd(d), path, e->d_name);
     if (!clean->dry_run)
-        rmdir(path.data); /* if it is empty now */
+        rmdir(path); /* if it is empty now */
+}
+
+static void clean_temporary(struct clean *clean, const char *temporary)
+{
+    clean_sessions(clean, temporary);
+    clean_sessions_of_user(clean, temporary);
 }
 
 void mpirun_left_clean(struct clean *clean)
 {
     const char *temporary = getenv("TMPDIR");
     clean_segments(clean);
-    clean_sessions(clean, "/tmp");
+    clean_temporary(clean, "/tmp");
     if (temporary && *temporary && strcmp(temporary, "/tmp") != 0)
-        clean_sessions(clean, temporary);
+        clean_temporary(clean, temporary);
 }

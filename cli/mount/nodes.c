@@ -45,6 +45,7 @@ struct task {
     uint64_t timeout;
     int resize, quality; /* 0: unchanged */
     bool mount;
+    bool acls; /* the mount needs a catalog that respects ACLs */
 };
 
 static int find_courier(char path[PATH_MAX], struct str *why)
@@ -78,6 +79,8 @@ static void begin_line(struct str *l, const struct task *t)
         line_option(l, "--uid", t->uid);
         line_option(l, "--gid", t->gid);
     }
+    if (t->acls)
+        line_add(l, "--acls");
     line_add(l, t->mount ? "--mount" : "--scan");
     line_add(l, "--");
 }
@@ -228,6 +231,7 @@ static int mount_new(struct start *s, const struct launcher *launcher, struct st
         return error;
     task.state = s->config.state;
     task.mountpoint = s->config.mountpoint;
+    task.acls = s->options.allow_other;
     task.lock = s->lock >= 0 ? fcntl(s->lock, F_DUPFD, 3) : -1;
     task.mounter = s->mounter >= 0 ? fcntl(s->mounter, F_DUPFD, 3) : -1;
     begin_line(&line, &task);

@@ -25,14 +25,21 @@ static int owner_set(struct owner *owner, const struct passwd *entry, uid_t uid,
     return owner->name ? 0 : -ENOMEM;
 }
 
+int owner_of_uid(uid_t uid, struct owner *owner)
+{
+    const struct passwd *entry = getpwuid(uid);
+    return owner_set(owner, entry, uid, entry ? entry->pw_gid : (gid_t)uid);
+}
+
 int owner_find(const char *given, struct owner *owner, struct str *why)
 {
     struct passwd *entry;
     uint64_t number;
     if (!given)
         return owner_set(owner, getpwuid(geteuid()), geteuid(), getegid());
-    entry = getpwnam(given);
-    if (!entry && number_parse(given, 0, UINT32_MAX - 1, &number) == 0) {
+    bool numeric = given[0] == '+';
+    entry = numeric ? NULL : getpwnam(given);
+    if (!entry && number_parse(given + numeric, 0, UINT32_MAX - 1, &number) == 0) {
         entry = getpwuid((uid_t)number);
         if (!entry && geteuid() == 0)
             return owner_set(owner, NULL, (uid_t)number, (gid_t)number);

@@ -14,7 +14,9 @@ struct owner {
     bool another; /* not the user of this process, which is then root */
 };
 
-/* `given`: a name or a number; NULL: the user of this process. */
+/* A user by number, for root. Programs that know the number use this: another user may have it as a name. */
+int owner_of_uid(uid_t uid, struct owner *owner);
+/* What a person has given: a name, else a number; +NUMBER: a number, never a name; NULL: the user of this process. */
 int owner_find(const char *given, struct owner *owner, struct str *why);
 void owner_fini(struct owner *owner);
 

@@ -20,7 +20,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { LOCK_WAIT_MS = 5000, TICK_MS = 10, END_SECONDS = 30 };
+enum { LOCK_WAIT_S = 5, TICK_MS = 10, END_SECONDS = 30 };
 enum { LOG_MOST = 16 << 20, CONF_MOST = 1 << 20 };
 
 /* --- check --- */
@@ -176,8 +176,9 @@ static bool was_here(const struct start *s, const char *state)
 /* Waits for a mount that is just ending. */
 static int wait_for_lock(int fd)
 {
-    for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited += TICK_MS) {
-        if (errno != EWOULDBLOCK || waited >= LOCK_WAIT_MS || interrupted)
+    uint64_t until = clock_now() + clock_bound("DEALFS_STATE_PATIENCE", LOCK_WAIT_S);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || clock_now() >= until || interrupted)
             return -errno;
         clock_sleep(TICK_MS * MILLISECOND);
     }

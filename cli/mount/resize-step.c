@@ -213,7 +213,7 @@ static int install_derived(struct start *s, const struct derived *d)
 
 static void say_resized(const struct resize_run *r, const struct derived *d)
 {
-    uint64_t files = 0, from = 0, to = 0, passed = 0, unknown = 0;
+    uint64_t files = 0, from = 0, to = 0, passed = 0;
     double seconds = (double)(clock_now() - r->began) / 1e9;
     for (uint32_t file = 0; file < d->files; file++) {
         const struct derived_record *record = &d->record[file];
@@ -222,7 +222,6 @@ static void say_resized(const struct resize_run *r, const struct derived *d)
         from += is_made ? catalog_file(d->original, file).size : 0;
         to += is_made ? record->size : 0;
         passed += record->outcome > DERIVED_MADE;
-        unknown += record->outcome == DERIVED_UNKNOWN;
     }
     const char *made = count_text(files), *before = size_text(from), *after = size_text(to);
     if (r->all > 0)

@@ -13,13 +13,13 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/base/thread.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -97,18 +97,20 @@ static _Noreturn void become_mounter(const struct start *s, const char *program,
 
 static int start_mounter(struct start *s, const char *mountpoint, const char *control, struct str *why)
 {
+    const int on = 1;
     char program[PATH_MAX];
     int ends[2];
     if (handover_find_program("dealfs-mounter", program, sizeof program))
         return place_fail(why, "find", "dealfs-mounter", "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return place_error(why, "make", "a pair of sockets", -errno);
-    pid_t child = fork();
+    s->mounter = ends[0];
+    /* it answers only a process whose user it sees, also the first question, which may arrive before it runs */
+    pid_t child = setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ? -1 : fork();
     if (child == 0)
         become_mounter(s, program, mountpoint, control, ends[1]);
     int error = child < 0 ? -errno : 0;
     close(ends[1]);
-    s->mounter = ends[0];
     if (error)
         return place_error(why, "start", program, error);
     return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
@@ -162,7 +164,7 @@ static struct {
 static void *keep_turn(void *unused)
 {
     struct pollfd end = {.fd = turn.end};
-    while (poll(&end, 1, TURN_MS) <= 0)
+    while (ready_wait(&end, 1, TURN_MS) <= 0)
         mounter_send(turn.mounter, "", MOUNTER_ALIVE, (const int[MOUNTER_FDS]){-1, -1});
     close(turn.mounter);
     close(turn.end);

@@ -40,6 +40,7 @@ static int survey_source(struct start *s, struct str *why)
                  .rescan = s->options.rescan,
                  .looked = s->options.looked,
                  .kept = s->options.ssd,
+                 .acls = s->options.allow_other,
                  .ignore_ctime = s->options.identity_mtime},
         .to = s->to,
     };
@@ -64,12 +65,9 @@ static int copy_catalog(struct start *s)
     if (error || !s->catalog)
         return error; /* the first world brings it */
     from = openat(s->state_fd, "catalog", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    error = from < 0 ? -errno : copy_fill(s->copy, from, bytes);
-    if (error)
-        return error;
     catalog_close(s->catalog);
     s->catalog = NULL;
-    return catalog_open_fd(s->copy, &s->catalog);
+    return from < 0 ? -errno : copy_fill(s->copy, from, bytes, &s->catalog);
 }
 
 static int step_copy(struct start *s, struct str *why)

@@ -162,14 +162,15 @@ static int ask_keeper(const struct unmount_work *w, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT;
     struct process keeper;
-    if (!w->lazy && users_of_mount(w->live->mountpoint, &users) > 0)
-        return -EBUSY;
+    int inside = w->lazy ? 0 : users_of_mount(w->live->mountpoint, &users);
+    if (inside)
+        return inside > 0 ? -EBUSY : inside;
     int error = w->live->keeper ? process_watch(w->live->keeper, &keeper) : -ESRCH;
     if (!error) {
         error = process_belongs_to(&keeper, w->uid) ? process_signal(&keeper, SIGUSR1) : -ESRCH;
         process_forget(&keeper);
     }
-    if (error)
+    if (error == -ESRCH)
         str_addf(why, "unmount %s: its keeper has ended: dealfs-mounter unmounts it", w->live->mountpoint);
     return error ? error : await_mounter(w, why);
 }
@@ -207,6 +208,16 @@ static int find_nested(struct unmount_work *w, struct str *why)
     return error ? str_fail(why, error, "read the mount table: %s", strerror(-error)) : 0;
 }
 
+/* The connection of a mount that hangs, to be ended when it is unmounted: then another mount may have its number. */
+static int find_connection(const struct unmount_work *w)
+{
+    unsigned minor;
+    CLEANUP_CLOSE int connection = w->live->health == LIVE_HUNG ? attach_connection(w->live->minor) : -1;
+    if (connection < 0 || find_on(w, w->live->mountpoint, DATA, &minor) || minor != w->live->minor)
+        return -1;
+    return steal_fd(connection);
+}
+
 int unmount_live(const struct live *live, bool lazy, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT, copies = STR_INIT;
@@ -217,6 +228,7 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     error = find_nested(&w, why);
     if (error)
         return error;
+    CLEANUP_CLOSE int connection = find_connection(&w);
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
     struct process feeder = {.id = 0};
     bool paused = pause_feeder(live, &feeder);
@@ -226,8 +238,8 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
         keepers_resume_feeder(&feeder);
     else if (paused)
         process_forget(&feeder);
-    if (!error && live->health == LIVE_HUNG) /* at once: another mount may get its number */
-        attach_abort(live->minor);
+    if (!error && connection >= 0)
+        attach_abort(connection);
     if (!error)
         utab_forget(live->mountpoint);
     if (error == -EBUSY)

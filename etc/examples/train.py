@@ -9,8 +9,8 @@ resumes in mid-epoch, also with another number of ranks.
     --order locality   each step has DistributedSampler's samples; ranks read mostly samples of their own node (default)
     --order regular    each rank reads DistributedSampler's list. The weights are the same, and more samples come from
                        other nodes
-    --order local      ranks read only samples of their own node. With --exchange 0.1, a tenth of these moves to other
-                       nodes before each epoch: see exchange.md"""
+    --order local      ranks read only samples of their own node. With --exchange 0.1, a tenth of these is shuffled
+                       among the nodes before each epoch: see exchange.md"""
 import argparse
 import os
 import sys
@@ -115,6 +115,7 @@ def parse(words=None):
 def main():
     args = parse()
     rank, ranks = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
+    os.environ.setdefault('USE_LIBUV', '0')  # ranks meet without libuv, which Debian's PyTorch has not
     meet = {'init_method': args.rendezvous} if ranks > 1 else {'store': dist.HashStore()}
     dist.init_process_group('gloo', rank=rank, world_size=ranks, **meet)
     train(args)

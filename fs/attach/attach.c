@@ -264,15 +264,18 @@ static int open_connections(void)
     return fsmount(fs, FSMOUNT_CLOEXEC, 0);
 }
 
-int attach_abort(unsigned minor)
+int attach_connection(unsigned minor)
 {
     char path[64];
     snprintf(path, sizeof path, "/sys/fs/fuse/connections/%u/abort", minor);
-    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     CLEANUP_CLOSE int connections = fd < 0 && errno == ENOENT ? open_connections() : -1;
     if (connections >= 0)
         fd = openat(connections, strstr(path, "/connections/") + strlen("/connections/"), O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, "1", 1) != 1)
-        return -errno;
-    return 0;
+    return fd < 0 ? -errno : fd;
+}
+
+int attach_abort(int connection)
+{
+    return write(connection, "1", 1) == 1 ? 0 : -errno;
 }

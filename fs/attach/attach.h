@@ -67,7 +67,11 @@ int attach_each(const char *type, int (*each)(void *user, const char *path, cons
 void attach_unescape(char *text);
 /* Is a path on a filesystem that other machines share? 1, 0 or -errno. */
 int attach_on_network(const char *path);
-/* End a connection whose server is gone or hangs: /sys/fs/fuse/connections/MINOR/abort. */
-int attach_abort(unsigned minor);
+/* The connection that has this number now, as a descriptor, or -errno: /sys/fs/fuse/connections/MINOR/abort. The
+ * descriptor stays that connection's, even when another mount gets the number. So take it first, then find out whether
+ * it is the right one (the mount still has the number, or its /dev/fuse has not ended), then end it. */
+int attach_connection(unsigned minor);
+/* End a connection whose server is gone or hangs. Does nothing if it has ended. */
+int attach_abort(int connection);
 
 #endif

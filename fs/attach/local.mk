@@ -7,6 +7,8 @@ fs_attach_libattach_a_SOURCES = \
 	fs/attach/config.h \
 	fs/attach/fusermount.c \
 	fs/attach/attach-inside.h \
+	fs/attach/mount-health.c \
+	fs/attach/mount-health.h \
 	fs/attach/mounter.c \
 	fs/attach/mounter.h \
 	fs/attach/mountinfo.c \

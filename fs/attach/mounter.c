@@ -4,8 +4,8 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/parcel.h"
+#include "fs/base/ready.h"
 
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -18,10 +18,27 @@ int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTE
     return sent < 0 ? (int)sent : 0;
 }
 
-ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], pid_t *from)
+ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], struct ucred *from)
 {
     fds[0] = fds[1] = -1;
+    if (from)
+        *from = (struct ucred){.uid = (uid_t)-1, .gid = (gid_t)-1};
     return parcel_receive(socket, message, n, fds, MOUNTER_FDS, from);
+}
+
+static bool socket_is(int fd, int option, int value)
+{
+    int found;
+    socklen_t n = sizeof found;
+    return getsockopt(fd, SOL_SOCKET, option, &found, &n) == 0 && found == value;
+}
+
+bool mounter_may_answer(int fd, uid_t asker)
+{
+    struct ucred other;
+    socklen_t n = sizeof other;
+    return socket_is(fd, SO_DOMAIN, AF_UNIX) && socket_is(fd, SO_TYPE, SOCK_SEQPACKET) &&
+           getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &n) == 0 && other.uid == asker && asker != (uid_t)-1;
 }
 
 /* Waits for a message. A length other than `n` is an error. */
@@ -30,10 +47,10 @@ static ssize_t await_message(int socket, void *message, size_t n, int got[MOUNTE
     struct pollfd ready = {.fd = socket, .events = POLLIN};
     int polled;
     do
-        polled = poll(&ready, 1, MOUNTER_SECONDS * 1000);
-    while (polled < 0 && errno == EINTR);
-    if (polled <= 0)
-        return polled < 0 ? -errno : -ETIMEDOUT;
+        polled = ready_wait(&ready, 1, MOUNTER_SECONDS * 1000);
+    while (polled < 0);
+    if (polled == 0)
+        return -ETIMEDOUT;
     ssize_t length = mounter_receive(socket, message, n, got, NULL);
     return length == (ssize_t)n ? 0 : length < 0 ? length : length == 0 ? -EPIPE : -EPROTO;
 }

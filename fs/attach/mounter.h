@@ -14,13 +14,15 @@
 
 #include <limits.h>
 
+struct ucred;
+
 enum mounter_verb {
     MOUNTER_LOOK,    /* does it exist? */
     MOUNTER_MAKE,    /* create both mounts, detached; `source` is shown; returns the two devices. Once */
     MOUNTER_TMPFS,   /* create one for the RAM tier, of `bytes`; returns its root. Once */
     MOUNTER_CONFIG,  /* store the sealed configuration, which root's commands then read from the mounter. Once */
     MOUNTER_PUT,     /* attach both mounts. Once */
-    MOUNTER_PROTECT, /* protect the requesting process from the OOM killer */
+    MOUNTER_PROTECT, /* protect the keeper, which asks, from the OOM killer */
     MOUNTER_TAKE,    /* unmount; `bytes` is of enum mounter_take */
     MOUNTER_VERBS
 };
@@ -57,9 +59,12 @@ struct mounter_offer {
 };
 
 /* One message with up to MOUNTER_FDS descriptors (-1: none). Receiving gives the number of bytes, 0: hung up, or
- * -errno; `from` (may be NULL) is the process that sent it. */
+ * -errno; `from` (may be NULL) is the process that sent it, with its user: uid -1 if the kernel does not say. */
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS]);
-ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], pid_t *from);
+ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], struct ucred *from);
+/* May the mounter answer on this descriptor? Only on a SEQPACKET socket whose other end was made by the user who asks.
+ * On any other one, a user could make root's process send something to a program that trusts root. */
+bool mounter_may_answer(int fd, uid_t asker);
 
 /* Send a request and wait, at most MOUNTER_SECONDS. `given`: a descriptor for the request, or -1; `got` (may be NULL):
  * the descriptors of the reply. -EPIPE: the mounter has ended. `why` gets a message for the user. */

@@ -3,6 +3,7 @@
 #include "fs/attach/pair.h"
 
 #include "fs/attach/attach.h"
+#include "fs/attach/mount-health.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
@@ -146,26 +147,26 @@ static int ask_in_child(const struct pair *p, unsigned minor)
     return process_do_in_child(ask_server, &looked, LOOK_S);
 }
 
-static bool is_dead(const struct pair *p, unsigned minor)
+static enum mount_health health_of(const struct pair *p, unsigned minor)
 {
-    int error = ask_in_child(p, minor);
-    return error == -ENOTCONN || error == -ECONNABORTED;
+    return mount_health_of(ask_in_child(p, minor));
 }
 
 /* A number without its mount may belong to another mount by now. */
 static void abort_one(const struct pair *p, const char *path, unsigned minor)
 {
     int error;
+    CLEANUP_CLOSE int connection = attach_connection(minor);
     CLEANUP_FREE char *found = find_mounted(p, path, minor, &error);
     if (found)
-        error = attach_abort(minor);
+        error = connection < 0 ? connection : attach_abort(connection);
     if (found && error)
         log_error("end the requests of %s: %s", found, strerror(-error));
 }
 
 bool pair_abort(const struct pair *p)
 {
-    if (!p->data_minor || ask_in_child(p, p->data_minor) != -ETIMEDOUT)
+    if (!p->data_minor || health_of(p, p->data_minor) != MOUNT_HANGS)
         return false;
     abort_one(p, p->mountpoint, p->data_minor);
     abort_one(p, p->control, p->control_minor);
@@ -189,7 +190,7 @@ int pair_clear(const struct pair *p)
             return 0;
         if (info.uid != p->uid)
             return -EBUSY;
-        if (!is_dead(p, info.minor))
+        if (health_of(p, info.minor) != MOUNT_DEAD)
             break;
         error = attach_unmount(p->mountpoint, info.minor, true, &ignored);
         if (error)
@@ -199,17 +200,29 @@ int pair_clear(const struct pair *p)
     return -EEXIST;
 }
 
-bool pair_adopt(struct pair *p)
+int pair_below(const struct pair *p, unsigned *minor, struct str *why)
 {
     struct attach_mount_info info;
-    if (attach_find(p->mountpoint, &info))
-        return false;
-    bool ours = strcmp(info.type, "fuse.dealfs") == 0 && info.uid == p->uid;
-    if (ours) {
-        p->source = info.source;
-        p->data_minor = info.minor;
-    } else {
+    int error = attach_find(p->mountpoint, &info);
+    *minor = 0;
+    if (error)
+        return error == -ENOENT ? 0 : str_fail(why, error, "read the mount table: %s", strerror(-error));
+    *minor = info.minor;
+    free(info.source);
+    return 0;
+}
+
+int pair_adopt(struct pair *p)
+{
+    struct attach_mount_info info;
+    int error = attach_find(p->mountpoint, &info);
+    if (error)
+        return error;
+    if (strcmp(info.type, "fuse.dealfs") != 0 || info.uid != p->uid) {
         free(info.source);
+        return -ENOENT;
     }
-    return ours;
+    p->source = info.source;
+    p->data_minor = info.minor;
+    return 0;
 }

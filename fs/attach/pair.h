@@ -28,7 +28,10 @@ bool pair_abort(const struct pair *pair);
 /* Remove dead mounts of `uid` from the mountpoint; only for root. -ENOENT and the like: there is no such directory.
  * -EEXIST: a mount of dealfs there is alive; -EBUSY: it belongs to another user. */
 int pair_clear(const struct pair *pair);
-/* Take over a mount of `uid` on the mountpoint: sets `source`, which the caller frees, and `data_minor`. */
-bool pair_adopt(struct pair *pair);
+/* The minor number of what is mounted on the mountpoint; 0: nothing. On failure `why` says why. */
+int pair_below(const struct pair *pair, unsigned *minor, struct str *why);
+/* Take over a mount of `uid` on the mountpoint: sets `source`, which the caller frees, and `data_minor`. -ENOENT: there
+ * is none; other errors: it is unknown whether there is one. */
+int pair_adopt(struct pair *pair);
 
 #endif

@@ -43,8 +43,8 @@ static inline void cleanup_closedir_(DIR **d)
         closedir(*d);
 }
 
-#define CLEANUP_FREE __attribute__((cleanup(cleanup_free_)))
-#define CLEANUP_CLOSE __attribute__((cleanup(cleanup_close_)))
+#define CLEANUP_FREE __attribute__((cleanup(cleanup_free_), unused))
+#define CLEANUP_CLOSE __attribute__((cleanup(cleanup_close_), unused))
 #define CLEANUP_FCLOSE __attribute__((cleanup(cleanup_fclose_)))
 #define CLEANUP_CLOSEDIR __attribute__((cleanup(cleanup_closedir_)))
 

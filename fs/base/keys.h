@@ -12,7 +12,7 @@ struct key {
     bool required;
 };
 
-enum { KEYS_MOST = 32 }; /* maximum per table, which ends with name NULL */
+enum { KEYS_MOST = 40 }; /* maximum per table, which ends with name NULL */
 
 struct key_value {
     const char *text; /* NULL: not given. Decoded, NUL-terminated, without other NUL bytes */

@@ -9,6 +9,8 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/cleanup.h \
 	fs/base/clock.c \
 	fs/base/clock.h \
+	fs/base/crc32c.c \
+	fs/base/crc32c.h \
 	fs/base/dir.c \
 	fs/base/halt.c \
 	fs/base/halt.h \
@@ -23,10 +25,14 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/keys.h \
 	fs/base/log.c \
 	fs/base/log.h \
+	fs/base/mpi-versions.c \
+	fs/base/mpi-versions.h \
 	fs/base/parcel.c \
 	fs/base/parcel.h \
 	fs/base/process.c \
 	fs/base/process.h \
+	fs/base/ready.c \
+	fs/base/ready.h \
 	fs/base/scratch.c \
 	fs/base/scratch.h \
 	fs/base/size.c \

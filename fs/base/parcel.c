@@ -42,15 +42,12 @@ static size_t next_free(const int *fds, size_t most, size_t i)
     return i;
 }
 
-static void take_ancillary(const struct cmsghdr *c, int *fds, size_t most, pid_t *from)
+static void take_ancillary(const struct cmsghdr *c, int *fds, size_t most, struct ucred *from)
 {
-    struct ucred sender;
     if (c->cmsg_level != SOL_SOCKET)
         return;
-    if (c->cmsg_type == SCM_CREDENTIALS && from) {
-        memcpy(&sender, CMSG_DATA(c), sizeof sender);
-        *from = sender.pid;
-    }
+    if (c->cmsg_type == SCM_CREDENTIALS && from)
+        memcpy(from, CMSG_DATA(c), sizeof *from);
     size_t count = c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds : 0;
     for (size_t i = 0, place = 0; i < count; i++) {
         place = next_free(fds, most, place);
@@ -58,7 +55,7 @@ static void take_ancillary(const struct cmsghdr *c, int *fds, size_t most, pid_t
     }
 }
 
-ssize_t parcel_receive(int socket, void *to, size_t n, int *fds, size_t most, pid_t *from)
+ssize_t parcel_receive(int socket, void *to, size_t n, int *fds, size_t most, struct ucred *from)
 {
     union ancillary control;
     size_t places = 0;

@@ -3,13 +3,13 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/ready.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
-#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -43,8 +43,7 @@ void process_forget(struct process *p)
 
 static bool is_readable(int pidfd)
 {
-    struct pollfd gone = {.fd = pidfd, .events = POLLIN};
-    return poll(&gone, 1, 0) > 0;
+    return ready_now(pidfd, POLLIN);
 }
 
 bool process_is_gone(pid_t id)
@@ -56,6 +55,20 @@ bool process_is_gone(pid_t id)
     bool gone = is_readable(p.pidfd);
     process_forget(&p);
     return gone;
+}
+
+/* EINVAL: the mount table of a process that has ended and was not reaped. */
+int process_look_error(int error)
+{
+    switch (-error) {
+    case ENOENT:
+    case ESRCH:
+    case EINVAL:
+    case EACCES:
+    case EPERM:
+        return 0;
+    }
+    return error;
 }
 
 /* A signal set from the line of /proc/PID/status that begins with `name`. */
@@ -166,12 +179,20 @@ int process_kill(const struct process *p)
 }
 
 /* If its program may not be read, the owner of its folder in /proc may be root. */
-bool process_belongs_to(const struct process *p, uid_t uid)
+int process_check_owner(const struct process *p, uid_t uid)
 {
     char status[STATUS_MOST];
     unsigned real;
-    const char *line = read_status(p->id, status, sizeof status) ? strstr(status, "\nUid:") : NULL;
-    return line && sscanf(line, "\nUid: %u", &real) == 1 && real == uid && !is_readable(p->pidfd);
+    if (!read_status(p->id, status, sizeof status))
+        return process_look_error(-errno) ? -errno : -ESRCH;
+    const char *line = strstr(status, "\nUid:");
+    bool is = line && sscanf(line, "\nUid: %u", &real) == 1 && real == uid && !is_readable(p->pidfd);
+    return is ? 0 : -ESRCH;
+}
+
+bool process_belongs_to(const struct process *p, uid_t uid)
+{
+    return process_check_owner(p, uid) == 0;
 }
 
 /* Without a descriptor for it, the child is checked every LOOK_MS. */
@@ -184,7 +205,7 @@ int process_await_child(pid_t child, int seconds, int *status)
     struct pollfd end = {.fd = watched ? p.pidfd : -1, .events = POLLIN};
     pid_t ended;
     while ((ended = waitpid(child, status, WNOHANG)) == 0 && (now = clock_now()) < deadline)
-        poll(&end, 1, watched ? (int)((deadline - now) / MILLISECOND) + 1 : LOOK_MS);
+        ready_wait(&end, 1, watched ? (int)((deadline - now) / MILLISECOND) + 1 : LOOK_MS);
     int error = ended == child ? 0 : ended < 0 ? -errno : -ETIMEDOUT;
     if (ended == 0) {
         kill(child, SIGKILL);

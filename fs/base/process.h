@@ -30,11 +30,16 @@ enum thread_fate { THREAD_LIVES, THREAD_DIES, THREAD_UNSEEN };
 enum thread_fate process_thread_fate(pid_t thread);
 /* True when every thread has ended, even if nobody has reaped it, as in many containers. */
 bool process_is_gone(pid_t id);
+/* What an error of reading /proc/PID means: 0 if that process has ended or may not be examined. Otherwise `error`, for
+ * example of a lack of memory or descriptors: the process may be alive. */
+int process_look_error(int error);
 
 /* Sends to this process, never to another one that has its number by now. */
 int process_signal(const struct process *process, int signal);
 int process_kill(const struct process *process);
 bool process_belongs_to(const struct process *process, uid_t uid);
+/* The same: 0; -ESRCH: it has ended, or is another user's; else -errno: unknown. */
+int process_check_owner(const struct process *process, uid_t uid);
 
 /* Wait for a child, for this many seconds in all. 0, or -errno. -ETIMEDOUT: it was killed, but lives on if it hangs in
  * the kernel. */

@@ -14,7 +14,7 @@
 
 #define FORMAT_MAGIC "DEALFSCT"
 enum {
-    FORMAT_VERSION = 2,
+    FORMAT_VERSION = 3,
     FORMAT_ENDIAN = 0x01020304,
     FORMAT_ALIGNMENT = 64,
     FORMAT_NAME_MOST = UINT16_MAX, /* maximum length of a name or of a link's target */
@@ -58,14 +58,14 @@ struct format_scan {
     uint32_t flags;
     uint32_t zero;
 };
-enum { SCAN_UNREADABLE = 1, SCAN_HIDDEN = 2 };
+enum { SCAN_UNREADABLE = 1, SCAN_HIDDEN = 2, SCAN_LACKING = 4 };
 
 /* One per file, parallel to the records of files; so is its version (FORMAT), an int64_t. */
 struct format_seen {
     int64_t ctime; /* 0: not compared */
     uint64_t blocks;
     uint32_t links;
-    uint32_t zero;
+    uint32_t object; /* see file_state */
 };
 
 /* A name: its offset in the section of names in the low 48 bits, its length above. */

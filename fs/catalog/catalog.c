@@ -114,6 +114,12 @@ struct catalog_file catalog_file(const struct catalog *c, uint32_t file)
     return (struct catalog_file){.size = c->file[file].size, .mtime = c->file[file].mtime};
 }
 
+bool catalog_was_excused(const struct catalog *c, uint32_t file)
+{
+    int64_t version = c->version[file], ctime = c->seen[file].ctime;
+    return ctime && version && version != ctime && version != (int64_t)catalog_scanned(c);
+}
+
 struct file_state catalog_state(const struct catalog *c, uint32_t file)
 {
     const struct format_file *f = &c->file[file];
@@ -125,7 +131,8 @@ struct file_state catalog_state(const struct catalog *c, uint32_t file)
                                .mode = a->mode,
                                .uid = a->uid,
                                .gid = a->gid,
-                               .links = seen->links};
+                               .links = seen->links,
+                               .object = seen->object};
 }
 
 uint64_t catalog_file_ino(const struct catalog *c, uint32_t file)
@@ -219,9 +226,10 @@ static inline struct common common_of(const struct catalog *c, uint64_t ino)
         return COMMON_OF(file_at(c, ino));
     case LINK:
         return COMMON_OF(link_at(c, ino));
-    default:
-        return (struct common){.parent = CATALOG_ROOT};
+    case NONE:
+        break;
     }
+    return (struct common){.parent = CATALOG_ROOT};
 }
 
 uint32_t catalog_generation(const struct catalog *c, uint64_t ino)
@@ -270,6 +278,18 @@ long catalog_path(const struct catalog *c, uint64_t ino, char *buffer, size_t n)
             buffer[--end] = '/';
     }
     return (long)length;
+}
+
+uint64_t catalog_lacking(const struct catalog *c, uint64_t *first)
+{
+    uint64_t count = 0, directories = c->header->notes.unreadable > 0 ? catalog_directories(c) : 0;
+    for (uint64_t i = 0; i < directories; i++) {
+        if (!(c->scan[i].flags & SCAN_LACKING))
+            continue;
+        if (count++ == 0 && first)
+            *first = CATALOG_ROOT + i;
+    }
+    return count;
 }
 
 /* --- stat --- */

@@ -25,7 +25,8 @@ enum { CATALOG_ROOT = 1 };
 struct catalog_notes {
     uint64_t specials;       /* sockets, fifos, devices: left out */
     uint64_t links_to_files; /* symlinks to regular files: shown as symlinks, not samples */
-    uint64_t hidden;         /* 1: the source has its own .dealfs in its root */
+    uint32_t hidden;         /* 1: the source has its own .dealfs in its root */
+    uint32_t acls;           /* 1: the modes respect ACLs, see state_limit_mode; other users may use the mount */
     uint64_t unreadable;     /* directories that could not be read: shown empty, named in the log */
     uint64_t linked;         /* files with several hard links: one sample each */
 };
@@ -64,6 +65,8 @@ static inline uint64_t catalog_kept_size(const struct catalog *c, uint32_t file)
     uint64_t size = catalog_file(c, file).size;
     return size <= CATALOG_KEPT_MOST ? size : 0;
 }
+/* Have its mode, owner or links changed since the scan that first saw its bytes? (FORMAT, versions) */
+bool catalog_was_excused(const struct catalog *c, uint32_t file);
 struct file_state catalog_state(const struct catalog *c, uint32_t file); /* as seen by the scan */
 uint64_t catalog_file_ino(const struct catalog *c, uint32_t file);
 int catalog_ino_file(const struct catalog *c, uint64_t ino, uint32_t *file); /* -EISDIR, -EINVAL (link), -ENOENT */
@@ -85,6 +88,10 @@ int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name
 
 /* Children of a directory by place, from 0: subdirectories, files, symlinks; O(1) each. -ENOENT: after the last one. */
 int catalog_child(const struct catalog *c, uint64_t directory, uint64_t place, uint64_t *ino);
+
+/* Number of directories that lack entries for another reason than missing rights: their paths are too long, or the
+ * source returned an error. `first` (may be NULL): one of them. */
+uint64_t catalog_lacking(const struct catalog *c, uint64_t *first);
 
 /* The path below the source, without leading slash, NUL-terminated. Returns its length, or -ENAMETOOLONG. PATH_MAX is
  * too short for some trees: paths may have up to CATALOG_PATH_MAX bytes. */

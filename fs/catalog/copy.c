@@ -35,28 +35,30 @@ static int seal_memory(int copy)
 
 /* Check the copy, not the original: the original may change or grow endlessly while root copies it for the mount's
  * owner. */
-static int fill_checked(int copy, int from, uint64_t most, int (*check)(int fd))
+static int fill_checked(int copy, int from, uint64_t most, int (*check)(int fd, void *user), void *user)
 {
     if (ftruncate(copy, 0) < 0 || lseek(copy, 0, SEEK_SET) < 0)
         return -errno;
     int error = file_copy(from, copy, most);
     if (!error)
-        error = check(copy);
+        error = check(copy, user);
     return error ? error : seal_memory(copy);
 }
 
-static int check_catalog(int fd)
+static int check_catalog(int fd, void *user)
 {
-    struct catalog *catalog;
-    int error = catalog_open_fd(fd, &catalog);
-    if (!error)
-        catalog_close(catalog);
-    return error;
+    return catalog_open_fd(fd, user);
 }
 
-int copy_fill(int copy, int from, uint64_t most)
+int copy_fill(int copy, int from, uint64_t most, struct catalog **catalog)
 {
-    return fill_checked(copy, from, most, check_catalog);
+    struct catalog *checked = NULL;
+    int error = fill_checked(copy, from, most, check_catalog, &checked);
+    if (error || !catalog)
+        catalog_close(checked);
+    else
+        *catalog = checked;
+    return error;
 }
 
 int copy_derive(int copy, const struct derived *derived)
@@ -69,11 +71,12 @@ int copy_derive(int copy, const struct derived *derived)
         error = file_write_all(from, bytes, length);
     if (!error)
         error = lseek(from, 0, SEEK_SET) < 0 ? -errno : 0;
-    return error ? error : copy_fill(copy, from, length);
+    return error ? error : copy_fill(copy, from, length, NULL);
 }
 
-static int check_derived(int fd)
+static int check_derived(int fd, void *user)
 {
+    (void)user;
     struct derived *derived;
     int error = derived_open(fd, &derived);
     if (!error)
@@ -83,5 +86,5 @@ static int check_derived(int fd)
 
 int copy_fill_derived(int copy, int from, uint64_t most)
 {
-    return fill_checked(copy, from, most, check_derived);
+    return fill_checked(copy, from, most, check_derived, NULL);
 }

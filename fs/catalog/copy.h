@@ -7,11 +7,13 @@
 
 /* Create an empty copy for `bytes` bytes; 0: unknown. `state`: descriptor of the state directory. */
 int copy_make(int state, uint64_t bytes, int *copy);
-/* Fill it from a catalog's file. -EBADMSG: not a catalog, or damaged; -EFBIG: larger than `most`. After a failure it
- * can be filled again. */
-int copy_fill(int copy, int from, uint64_t most);
-/* The same for the file of a derived catalog: */
+struct catalog;
 struct derived;
+
+/* Fill it from a catalog's file, and open it; `catalog` NULL: only check it. -EBADMSG: not a catalog, or damaged;
+ * -EFBIG: larger than `most`. After a failure it can be filled again. */
+int copy_fill(int copy, int from, uint64_t most, struct catalog **catalog);
+/* The same for the file of a derived catalog: */
 int copy_derive(int copy, const struct derived *derived);
 /* copies it unchanged. */
 int copy_fill_derived(int copy, int from, uint64_t most);

@@ -40,6 +40,7 @@ void branch_unreadable(struct crawl *c, struct branch *n, int error)
     add_path(&line, n);
     log_limited(LOG_LEVEL_WARNING, 100, "%s: %s", line.failed ? "scan" : line.data, strerror(-error));
     n->unreadable = true;
+    n->lacking = error != -EACCES && error != -EPERM;
     atomic_store(&c->changed, true);
 }
 

@@ -56,20 +56,30 @@ static int look_at_link(const struct crawl *c, struct chunk *chunk, struct scan_
     e->target = strndup(target, (size_t)n);
     if (!e->target)
         return -ENOMEM;
-    if (look(c, fd, e->name, 0, &st) == 0 && S_ISREG(st.st_mode))
+    if (look(c, fd, e->name, 0, &st, NULL) == 0 && S_ISREG(st.st_mode))
         chunk->links_to_files++;
     return 0;
+}
+
+static void judge_file(struct crawl *c, const struct crawl_listing *l, struct scan_entry *e, uint32_t object,
+                       struct stat *st)
+{
+    uint32_t old, before = l->branch->old;
+    bool known = before && catalog_file_in(c->old, before, e->name, e->length, &old);
+    struct look_result found = look_judge(c, l->fd, e->name, known ? &old : NULL, object, st);
+    e->state = found.state;
+    e->version = found.version;
 }
 
 /* Complete an entry whose name and d_type are known. */
 static int look_at(struct crawl_worker *w, struct chunk *chunk, struct scan_entry *e, unsigned char type)
 {
     struct crawl *c = w->crawl;
-    const struct branch *n = chunk->listing->branch;
     struct stat st = {.st_mode = DTTOIF(type)};
     int flags = AT_SYMLINK_NOFOLLOW | (c->insists ? AT_STATX_FORCE_SYNC : 0), error = 0;
+    uint32_t object = 0;
     if (type == DT_REG || type == DT_LNK || type == DT_UNKNOWN)
-        error = look(c, chunk->listing->fd, e->name, flags, &st);
+        error = look(c, chunk->listing->fd, e->name, flags, &st, &object);
     if (error)
         return error;
     if (S_ISDIR(st.st_mode)) {
@@ -80,18 +90,14 @@ static int look_at(struct crawl_worker *w, struct chunk *chunk, struct scan_entr
         chunk->specials++;
         return 0;
     }
-    e->state = look_state(c, &st);
+    e->kind = S_ISREG(st.st_mode) ? ENTRY_FILE : ENTRY_LINK;
+    if (e->kind == ENTRY_FILE)
+        judge_file(c, chunk->listing, e, object, &st);
+    else
+        e->state = look_state(c, &st, object);
     e->blocks = (uint64_t)st.st_blocks;
     error = attributes_id(c->attributes, &w->memory, &st, &e->attribute);
-    if (!error && S_ISLNK(st.st_mode))
-        error = look_at_link(c, chunk, e);
-    if (error)
-        return error;
-    e->kind = S_ISREG(st.st_mode) ? ENTRY_FILE : ENTRY_LINK;
-    uint32_t old;
-    bool known = e->kind == ENTRY_FILE && n->old && catalog_file_in(c->old, n->old, e->name, e->length, &old);
-    e->version = look_version(c, known ? &old : NULL, &e->state);
-    return 0;
+    return error || e->kind == ENTRY_FILE ? error : look_at_link(c, chunk, e);
 }
 
 static bool is_ours(const struct branch *n, const char *name)

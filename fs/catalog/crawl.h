@@ -24,8 +24,10 @@ struct crawl {
     bool looks;                /* look at each file of a directory whose names are reused */
     uint8_t *looked;           /* per file: another node has looked at it; NULL: none */
     uint64_t shared;           /* number of these files */
+    bool reuses;               /* names and modes of `old`: it respects ACLs if this scan does, and only then */
     bool insists;              /* bypass the caches of network filesystems when looking at files */
     bool ignores_ctime;
+    bool acls;       /* modes respect ACLs */
     int64_t scanned; /* start of this scan */
     uint64_t delay;  /* of each look, for tests: milliseconds */
     struct attributes *attributes;
@@ -44,8 +46,9 @@ struct crawl {
     struct str why;
 
     atomic_bool stop;
-    atomic_bool changed;  /* something differs from `old` */
-    atomic_int spare_fds; /* number of directories that may stay open for their children */
+    _Atomic uint64_t without_acls; /* a filesystem, see state_limit_mode */
+    atomic_bool changed;           /* something differs from `old` */
+    atomic_int spare_fds;          /* number of directories that may stay open for their children */
     atomic_uint_fast64_t directories, files, bytes, reused, rewritten;
 };
 
@@ -88,12 +91,19 @@ void listing_start(struct crawl_worker *w, struct branch *n, int fd);
 bool recheck_is_due(const struct crawl *c, const struct branch *n);
 void recheck_start(struct crawl_worker *w, struct branch *n, int fd);
 
-/* look.c: stat, requesting only what the catalog needs; name NULL: of fd itself. 0 or -errno. */
-int look(const struct crawl *c, int fd, const char *name, int flags, struct stat *st);
-uint64_t look_delay(void); /* from the environment, for tests */
-struct file_state look_state(const struct crawl *c, const struct stat *st);
-/* The version of a file's bytes. `old`: the file's number in the previous catalog, or NULL. */
-int64_t look_version(struct crawl *c, const uint32_t *old, const struct file_state *now);
+/* look.c: see state_look. The mode does not respect ACLs yet. */
+int look(const struct crawl *c, int fd, const char *name, int flags, struct stat *st, uint32_t *object);
+uint64_t look_delay(void);                                                   /* from the environment, for tests */
+void look_limit(struct crawl *c, int fd, const char *name, struct stat *st); /* state_limit_mode, if needed */
+struct file_state look_state(const struct crawl *c, const struct stat *st, uint32_t object);
+/* What the catalog says of a file: its state, its mode also in `st`, and the version of its bytes. `old`: the file's
+ * number in the previous catalog, or NULL. */
+struct look_result {
+    struct file_state state;
+    int64_t version;
+};
+struct look_result look_judge(struct crawl *c, int fd, const char *name, const uint32_t *old, uint32_t object,
+                              struct stat *st);
 
 /* portion.c: files that other nodes have looked at and found unchanged, by number; NULL: none. The caller frees it. */
 uint8_t *portions_read(int fd, const struct catalog *old);

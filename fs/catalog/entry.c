@@ -136,8 +136,7 @@ static void add_entry(const struct scan_entry *e, const struct catalog *old, str
         uint32_t before = n->old && old ? catalog_subdirectory(old, n->old, text, e->length) : 0;
         branch_init(&n->children[n->directories++], n, text, e->length, before);
     } else if (e->kind == ENTRY_FILE) {
-        room->seen[n->files] =
-            (struct format_seen){.ctime = e->state.ctime, .blocks = e->blocks, .links = e->state.links};
+        room->seen[n->files] = (struct format_seen){e->state.ctime, e->blocks, e->state.links, e->state.object};
         room->version[n->files] = e->version;
         room->file[n->files++] = (struct format_file){
             .size = e->state.size, .mtime = e->state.mtime, .name = name, .attribute = e->attribute};

@@ -1,10 +1,15 @@
 #include "fs/catalog/file-state.h"
 
+#include "fs/base/hash.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 /* --- ACLs --- */
@@ -45,32 +50,78 @@ static mode_t acl_limit(const struct acl *acl, size_t entries, mode_t mode)
     return (mode & ~(mode_t)(S_IRWXG | S_IRWXO)) | (group & S_IRWXO) << 3 | other;
 }
 
-/* Only a mode that gives rights to others than the owner can give too many. */
-void state_limit_mode(int fd, const char *name, struct stat *st)
+static ssize_t acl_read(int fd, const char *name, struct acl *acl)
 {
-    char path[32 + NAME_MAX + 1];
+    static const char attribute[] = "system.posix_acl_access";
+    char path[32 + PATH_MAX];
+    int n = snprintf(path, sizeof path, "/proc/self/fd/%d%s%s", fd, name ? "/" : "", name ? name : "");
+    if (n >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    ssize_t bytes = name ? lgetxattr(path, attribute, acl, sizeof *acl) : getxattr(path, attribute, acl, sizeof *acl);
+    return bytes < 0 ? -errno : bytes;
+}
+
+/* Only a mode that gives rights to others than the owner can give too many. Only the answer for a descriptor says what
+ * the filesystem has: a name can become a symlink meanwhile, and symlinks have no ACLs anywhere. */
+void state_limit_mode(int fd, const char *name, struct stat *st, _Atomic uint64_t *without)
+{
     struct acl acl;
     if (!(st->st_mode & (S_IRWXG | S_IRWXO)) || (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)))
         return;
-    int n = snprintf(path, sizeof path, "/proc/self/fd/%d%s%s", fd, name ? "/" : "", name ? name : "");
-    if (n >= (int)sizeof path)
+    if (without && atomic_load_explicit(without, memory_order_relaxed) == (uint64_t)st->st_dev + 1)
         return;
-    ssize_t bytes = name ? lgetxattr(path, "system.posix_acl_access", &acl, sizeof acl)
-                         : getxattr(path, "system.posix_acl_access", &acl, sizeof acl);
+    ssize_t bytes = acl_read(fd, name, &acl);
+    if (bytes == -EOPNOTSUPP && !name && without)
+        atomic_store_explicit(without, (uint64_t)st->st_dev + 1, memory_order_relaxed);
     if (bytes > (ssize_t)sizeof acl.version && le32toh(acl.version) == ACL_VERSION)
         st->st_mode = acl_limit(&acl, ((size_t)bytes - sizeof acl.version) / sizeof acl.entry[0], st->st_mode);
 }
 
+/* --- the object --- */
+
+static uint32_t hash_object(const void *bytes, size_t n)
+{
+    uint32_t object = (uint32_t)hash64(bytes, n, 0);
+    return object ? object : 1;
+}
+
+/* A handle has the inode number and its generation. Handles of FUSE do not: a server may give a path the same number
+ * again. */
+static uint32_t object_of_handle(int fd, const char *name)
+{
+    enum { FUSE_MAGIC = 0x65735546 };
+    struct {
+        struct file_handle head;
+        unsigned char bytes[MAX_HANDLE_SZ];
+    } handle = {.head = {.handle_bytes = MAX_HANDLE_SZ}};
+    struct statfs filesystem;
+    int mount;
+    if (name_to_handle_at(fd, name ? name : "", &handle.head, &mount, name ? 0 : AT_EMPTY_PATH) < 0 ||
+        fstatfs(fd, &filesystem) < 0 || filesystem.f_type == FUSE_MAGIC)
+        return 0;
+    return hash_object(&handle, sizeof handle.head + handle.head.handle_bytes);
+}
+
+/* The inode number and the time of birth, where the filesystem has one: this needs no other call. The numbers of
+ * removed files are given again, but not in the same instant. */
+static uint32_t object_of(int fd, const char *name, const struct statx *x)
+{
+    const int64_t object[] = {(int64_t)x->stx_ino, x->stx_btime.tv_sec, x->stx_btime.tv_nsec};
+    bool born = (x->stx_mask & STATX_BTIME) && (object[1] || object[2]);
+    return born ? hash_object(object, sizeof object) : object_of_handle(fd, name);
+}
+
 /* --- stat --- */
 
-int state_look(int fd, const char *name, int flags, struct stat *st)
+int state_look(int fd, const char *name, int flags, struct stat *st, uint32_t *object)
 {
     struct statx x;
     unsigned want = STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_SIZE | STATX_MTIME | STATX_CTIME |
-                    STATX_NLINK | STATX_BLOCKS;
+                    STATX_NLINK | STATX_BLOCKS | (object ? STATX_INO | STATX_BTIME : 0);
     if (statx(fd, name ? name : "", flags | AT_NO_AUTOMOUNT | (name ? 0 : AT_EMPTY_PATH), want, &x))
         return -errno;
     *st = (struct stat){
+        .st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
         .st_mode = x.stx_mode,
         .st_uid = x.stx_uid,
         .st_gid = x.stx_gid,
@@ -80,7 +131,8 @@ int state_look(int fd, const char *name, int flags, struct stat *st)
         .st_mtim = {.tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec},
         .st_ctim = {.tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec},
     };
-    state_limit_mode(fd, name, st);
+    if (object)
+        *object = S_ISREG(x.stx_mode) ? object_of(fd, name, &x) : 0;
     return 0;
 }
 
@@ -93,7 +145,7 @@ int64_t state_time(struct timespec t)
     return ns;
 }
 
-struct file_state state_from(const struct stat *st)
+struct file_state state_from(const struct stat *st, uint32_t object)
 {
     return (struct file_state){
         .size = st->st_size > 0 ? (uint64_t)st->st_size : 0,
@@ -103,7 +155,21 @@ struct file_state state_from(const struct stat *st)
         .uid = st->st_uid,
         .gid = st->st_gid,
         .links = (uint32_t)st->st_nlink,
+        .object = object,
     };
+}
+
+struct file_state state_like(const struct file_state *before, bool acls, int fd, const char *name,
+                             const struct stat *st, uint32_t object)
+{
+    struct stat limited = *st;
+    bool same = before->ctime == state_time(st->st_ctim);
+    if (acls && !same && before->ctime)
+        state_limit_mode(fd, name, &limited, NULL);
+    struct file_state state = state_from(&limited, object);
+    if (acls && same)
+        state.mode = before->mode;
+    return state;
 }
 
 enum state_change state_compare(const struct file_state *before, const struct file_state *now)
@@ -116,5 +182,5 @@ enum state_change state_compare(const struct file_state *before, const struct fi
         return STATE_SAME;
     bool explained =
         before->mode != now->mode || before->uid != now->uid || before->gid != now->gid || before->links != now->links;
-    return explained ? STATE_SAME : STATE_CTIME;
+    return explained && before->object && before->object == now->object ? STATE_EXCUSED : STATE_CTIME;
 }

@@ -29,6 +29,7 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/recheck.c \
 	fs/catalog/record-text.c \
 	fs/catalog/record.h \
+	fs/catalog/samples-digest.c \
 	fs/catalog/samples-file.c \
 	fs/catalog/samples-folder.c \
 	fs/catalog/samples-folder.h \

@@ -20,16 +20,16 @@ uint64_t look_delay(void)
     return 0;
 }
 
-int look(const struct crawl *c, int fd, const char *name, int flags, struct stat *st)
+int look(const struct crawl *c, int fd, const char *name, int flags, struct stat *st, uint32_t *object)
 {
     if (c->delay)
         clock_sleep(c->delay * MILLISECOND);
-    return state_look(fd, name, flags, st);
+    return state_look(fd, name, flags, st, c->ignores_ctime ? NULL : object);
 }
 
-struct file_state look_state(const struct crawl *c, const struct stat *st)
+struct file_state look_state(const struct crawl *c, const struct stat *st, uint32_t object)
 {
-    struct file_state state = state_from(st);
+    struct file_state state = state_from(st, object);
     if (c->ignores_ctime)
         state.ctime = 0;
     return state;
@@ -44,11 +44,12 @@ static bool is_settled(const struct crawl *c, const struct file_state *now)
     return time % (int64_t)SECOND != 0 || time < c->scanned - SETTLE_NS || time > c->scanned + DAY_NS;
 }
 
-int64_t look_version(struct crawl *c, const uint32_t *old, const struct file_state *now)
+/* `now`: comparable with the previous catalog. */
+static int64_t version_of(struct crawl *c, const uint32_t *old, const struct file_state *now)
 {
     if (old) {
         struct file_state before = catalog_state(c->old, *old);
-        bool same = state_compare(&before, now) == STATE_SAME && (before.ctime == 0) == (now->ctime == 0);
+        bool same = state_compare(&before, now) <= STATE_EXCUSED && (before.ctime == 0) == (now->ctime == 0);
         if (same && c->old->version[*old] != (int64_t)catalog_scanned(c->old))
             return c->old->version[*old];
         atomic_fetch_add(&c->rewritten, !same);
@@ -56,4 +57,44 @@ int64_t look_version(struct crawl *c, const uint32_t *old, const struct file_sta
     /* bytes that are read of an unsettled file get a version that the next scan does not trust: the time of this
      * scan */
     return is_settled(c, now) ? now->ctime : c->scanned;
+}
+
+/* --- ACLs --- */
+
+void look_limit(struct crawl *c, int fd, const char *name, struct stat *st)
+{
+    if (c->acls)
+        state_limit_mode(fd, name, st, &c->without_acls);
+}
+
+/* The mode with respect to ACLs. A file whose ctime is that of the previous catalog has the mode that is there. */
+static mode_t limited_mode(struct crawl *c, int fd, const char *name, const uint32_t *old, uint32_t object,
+                           const struct stat *st)
+{
+    struct stat limited = *st;
+    if (old && catalog_notes(c->old)->acls) {
+        struct file_state before = catalog_state(c->old, *old);
+        bool same = before.ctime == state_time(st->st_ctim);
+        if (same && before.ctime < c->settled && before.object == object)
+            return S_IFREG | before.mode;
+        if (!c->acls && (same || !before.ctime))
+            return st->st_mode; /* not compared, see state_compare */
+    }
+    state_limit_mode(fd, name, &limited, &c->without_acls);
+    return limited.st_mode;
+}
+
+struct look_result look_judge(struct crawl *c, int fd, const char *name, const uint32_t *old, uint32_t object,
+                              struct stat *st)
+{
+    bool compares = old && catalog_notes(c->old)->acls;
+    mode_t limited = c->acls || compares ? limited_mode(c, fd, name, old, object, st) : st->st_mode;
+    struct file_state now = look_state(c, st, object), like = now;
+    if (compares)
+        like.mode = limited & 07777;
+    if (c->acls) {
+        now.mode = limited & 07777;
+        st->st_mode = limited;
+    }
+    return (struct look_result){now, version_of(c, old, &like)};
 }

@@ -26,7 +26,7 @@ struct portion {
 };
 
 struct portion_search {
-    const struct crawl *crawl;
+    struct crawl *crawl;
     uint32_t from, to;
     _Atomic uint64_t next;
     atomic_uint_fast8_t *differs; /* per file, beginning with `from` */
@@ -36,7 +36,8 @@ struct portion_search {
  * added or removed, nodes may have seen different ctimes. */
 static struct digest known_digest(const struct catalog *c)
 {
-    return hash128(c->seen, c->files * sizeof *c->seen, hash64(catalog_versions(c), sizeof *catalog_versions(c), 0));
+    uint64_t seed = hash64(catalog_versions(c), sizeof *catalog_versions(c), catalog_notes(c)->acls);
+    return hash128(c->seen, c->files * sizeof *c->seen, seed);
 }
 
 static bool is_as_before(const struct portion_search *s, int directory, uint32_t file)
@@ -44,10 +45,19 @@ static bool is_as_before(const struct portion_search *s, int directory, uint32_t
     const struct catalog *c = s->crawl->old;
     struct stat st;
     int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC;
-    if (look(s->crawl, directory, catalog_string(c, c->file[file].name), flags, &st) || !S_ISREG(st.st_mode))
+    uint32_t object = 0;
+    const char *name = catalog_string(c, c->file[file].name);
+    if (look(s->crawl, directory, name, flags, &st, &object) || !S_ISREG(st.st_mode))
         return false;
-    struct file_state before = catalog_state(c, file), now = look_state(s->crawl, &st);
-    return memcmp(&before, &now, sizeof before) == 0 && (uint64_t)st.st_blocks == c->seen[file].blocks;
+    struct file_state before = catalog_state(c, file);
+    if (before.ctime == 0)
+        look_limit(s->crawl, directory, name, &st);
+    struct file_state now = look_state(s->crawl, &st, object);
+    if (catalog_notes(c)->acls && before.ctime)
+        now.mode = before.mode; /* an ACL does not change without the ctime, which is compared */
+    return before.size == now.size && before.mtime == now.mtime && before.ctime == now.ctime &&
+           before.mode == now.mode && before.uid == now.uid && before.gid == now.gid && before.links == now.links &&
+           before.object == now.object && (uint64_t)st.st_blocks == c->seen[file].blocks;
 }
 
 static int open_directory(const struct portion_search *s, uint32_t directory)
@@ -92,6 +102,14 @@ static void search_all(struct portion_search *s, int threads)
     threads_join(thread, n);
 }
 
+/* A source without ACLs is asked once. */
+static void look_at_root(struct crawl *c)
+{
+    struct stat st;
+    if (look(c, c->source, NULL, 0, &st, NULL) == 0)
+        look_limit(c, c->source, NULL, &st);
+}
+
 static int write_found(const struct portion_search *s, int fd)
 {
     CLEANUP_STR struct str out = STR_INIT;
@@ -116,13 +134,18 @@ int scan_portion(int source_fd, const char *path, const struct scan_options *opt
     int error = catalog_open(path, &c);
     if (error)
         return error;
-    struct crawl crawl = {.source = source_fd, .old = c, .ignores_ctime = options->ignore_ctime, .delay = look_delay()};
+    struct crawl crawl = {.source = source_fd,
+                          .old = c,
+                          .ignores_ctime = options->ignore_ctime,
+                          .acls = catalog_notes(c)->acls,
+                          .delay = look_delay()};
     struct portion_search s = {.crawl = &crawl,
                                .from = (uint32_t)((uint64_t)c->files * part.number / part.count),
                                .to = (uint32_t)((uint64_t)c->files * (part.number + 1) / part.count)};
     atomic_init(&s.next, s.from);
     s.differs = calloc(s.to - s.from + 1u, sizeof *s.differs);
     if (s.differs) {
+        look_at_root(&crawl);
         search_all(&s, options->threads);
         error = write_found(&s, fd);
     } else {

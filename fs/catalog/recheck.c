@@ -1,8 +1,8 @@
 /* Looks at the files of a directory whose names are reused from the previous catalog.
  *
  * The directory is unchanged, so its names are; but a file can have been rewritten in place. The files are divided
- * into batches, which any thread looks at. The thread that finishes the last batch gives the branch its records:
- * copies of the previous ones, or these themselves if none has changed. If a file is missing, the directory is
+ * into batches, which any thread looks at. The thread that finishes the last batch gives the branch its records: those
+ * of the previous catalog, which are only copied if one has changed. If a file is missing, the directory is
  * listed after all. */
 #include "fs/catalog/crawl.h"
 
@@ -30,6 +30,7 @@ struct recheck {
     struct format_file *file; /* becomes the branch's memory: the arrays of records */
     struct format_seen *seen;
     int64_t *version;
+    bool *changed; /* per file: these arrays have its record; otherwise the previous catalog has it */
     struct batch batch[];
 };
 
@@ -53,29 +54,32 @@ bool recheck_is_due(const struct crawl *c, const struct branch *n)
 static int look_at_file(struct crawl_worker *w, struct recheck *r, uint32_t i)
 {
     struct crawl *c = w->crawl;
-    struct format_file *file = &r->file[i];
+    const struct branch *b = r->branch;
+    struct format_file file = b->file[i];
     uint32_t old = (uint32_t)(r->branch->file - c->old->file) + i;
     struct stat st;
     int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC; /* bypass caches of network filesystems */
-    int error = look(c, r->fd, catalog_string(c->old, file->name), flags, &st);
+    uint32_t object = 0;
+    const char *name = catalog_string(c->old, file.name);
+    int error = look(c, r->fd, name, flags, &st, &object);
     if (!error && !S_ISREG(st.st_mode))
         error = -ENOENT;
     if (error)
         return error;
-    struct file_state now = look_state(c, &st);
-    file->size = now.size;
-    file->mtime = now.mtime;
-    r->seen[i] = (struct format_seen){.ctime = now.ctime, .blocks = (uint64_t)st.st_blocks, .links = now.links};
-    r->version[i] = look_version(c, &old, &now);
-    return attributes_id(c->attributes, &w->memory, &st, &file->attribute);
-}
-
-static bool differs(const struct recheck *r, uint32_t from, uint32_t n)
-{
-    const struct branch *b = r->branch;
-    return memcmp(r->file + from, b->file + from, n * sizeof *r->file) != 0 ||
-           memcmp(r->seen + from, b->seen + from, n * sizeof *r->seen) != 0 ||
-           memcmp(r->version + from, b->version + from, n * sizeof *r->version) != 0;
+    struct look_result found = look_judge(c, r->fd, name, &old, object, &st);
+    const struct file_state *now = &found.state;
+    file.size = now->size;
+    file.mtime = now->mtime;
+    const struct format_seen seen = {now->ctime, (uint64_t)st.st_blocks, now->links, now->object};
+    error = attributes_id(c->attributes, &w->memory, &st, &file.attribute);
+    if (error || (memcmp(&file, &b->file[i], sizeof file) == 0 && memcmp(&seen, &b->seen[i], sizeof seen) == 0 &&
+                  found.version == b->version[i]))
+        return error;
+    r->file[i] = file;
+    r->seen[i] = seen;
+    r->version[i] = found.version;
+    r->changed[i] = true;
+    return 0;
 }
 
 static void look_at_batch(struct crawl_worker *w, struct recheck *r, uint32_t from, uint32_t to)
@@ -90,10 +94,10 @@ static void look_at_batch(struct crawl_worker *w, struct recheck *r, uint32_t fr
             atomic_store(&r->vanished, true);
             return;
         }
-        bytes += r->file[i].size;
+        if (r->changed[i])
+            atomic_store(&r->differs, true);
+        bytes += r->changed[i] ? r->file[i].size : r->branch->file[i].size;
     }
-    if (differs(r, from, to - from))
-        atomic_store(&r->differs, true);
     atomic_fetch_add(&r->files, to - from);
     atomic_fetch_add(&r->bytes, bytes);
     atomic_fetch_add(&c->files, to - from);
@@ -105,6 +109,7 @@ static void look_at_batch(struct crawl_worker *w, struct recheck *r, uint32_t fr
 static void recheck_free(struct recheck *r)
 {
     free(r->file);
+    free(r->changed);
     if (r->fd >= 0)
         close(r->fd);
     free(r);
@@ -115,6 +120,13 @@ static void use_records(struct crawl *c, struct recheck *r)
     struct branch *n = r->branch;
     if (!atomic_load(&r->differs))
         return;
+    for (uint32_t i = 0; i < n->files; i++) {
+        if (r->changed[i])
+            continue;
+        r->file[i] = n->file[i];
+        r->seen[i] = n->seen[i];
+        r->version[i] = n->version[i];
+    }
     n->own = r->file;
     n->file = r->file;
     n->seen = r->seen;
@@ -185,15 +197,14 @@ static struct recheck *recheck_make(struct branch *n, int fd, uint32_t batches)
     if (!r)
         return NULL;
     r->file = malloc(files * (sizeof *r->file + sizeof *r->seen + sizeof *r->version));
-    if (!r->file) {
-        free(r);
+    r->changed = calloc(files, sizeof *r->changed);
+    r->fd = -1;
+    if (!r->file || !r->changed) {
+        recheck_free(r);
         return NULL;
     }
     r->seen = (void *)(r->file + files);
     r->version = (void *)(r->seen + files);
-    memcpy(r->file, n->file, files * sizeof *r->file);
-    memcpy(r->seen, n->seen, files * sizeof *r->seen);
-    memcpy(r->version, n->version, files * sizeof *r->version);
     r->branch = n;
     r->fd = fd;
     atomic_store(&r->left, batches);

@@ -40,6 +40,10 @@ struct samples {
     uint32_t *class; /* per top-level directory: its index in ImageFolder's order; NULL: another list */
     struct digest digest;
     struct samples_text text;
+    struct {
+        bool known;
+        struct digest digest; /* samples_path_digest */
+    } by_path;                /* guarded by text.lock */
 };
 
 uint32_t samples_class(const struct samples *s, uint32_t file); /* for `imagefolder`; other lists: RECORD_NO_LABEL */

@@ -73,6 +73,9 @@ bool samples_packed(const struct samples *s); /* is it one of these? */
 struct record samples_record(const struct samples *s, uint32_t index);
 const struct record_traits *samples_traits(const struct samples *s);
 const struct digest *samples_digest(const struct samples *s);
+/* Of path, range and size of each sample, so that it is the same in other catalogs in which these are. It is computed
+ * once. 0 or -ENOMEM. */
+int samples_path_digest(struct samples *s, struct digest *digest);
 
 /* Stored on disk across servers. -ESTALE: for another catalog; -EPROTO: of another format version. `version`: of the
  * name's content. `samples_hold` keeps the same bytes in memory. */
@@ -114,6 +117,7 @@ uint64_t samples_table_record_count(struct samples_table *table);       /* of al
 const char *samples_table_directory(const struct samples_table *table); /* NULL: lists are not stored */
 /* Records and costs have separate limits. */
 #define SAMPLES_RECORDS_MOST (UINT64_C(50) << 20)
+#define SAMPLES_UPLOAD_MOST (UINT64_C(1) << 30) /* bytes of an uploaded list */
 
 /* What nodes tell each other about their lists and about removed names. */
 struct samples_record {

@@ -19,6 +19,7 @@ struct scan_options {
     enum rescan rescan;
     int looked;        /* RESCAN_AUTO: descriptor with the results of scan_portion on other nodes; 0: none */
     bool kept;         /* old cached data may exist, even without the previous catalog */
+    bool acls;         /* other users may use the mount: modes respect ACLs */
     bool ignore_ctime; /* for sources with unstable ctimes: compare only size and mtime */
     /* Called about ten times per second by the calling thread, and once at the end. A nonzero result stops the scan
      * with -ECANCELED, and the cached catalog stays. NULL: not called. */

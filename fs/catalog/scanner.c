@@ -129,6 +129,7 @@ static int write_tree(struct scan *s, struct branch *root)
 {
     struct tree_order order;
     int error = tree_order_make(root, &order);
+    order.notes.acls = s->crawl.acls;
     if (error == -EFBIG)
         str_addf(s->why,
                  "scan: the source has %" PRIu64 " files, %" PRIu64 " directories and %" PRIu64
@@ -157,6 +158,15 @@ static int scan_tree(struct scan *s)
     return error;
 }
 
+/* May RESCAN_NEVER use the previous catalog? Its modes may be too wide for other users. */
+static bool may_keep(const struct scan *s)
+{
+    if (!s->crawl.acls || catalog_notes(s->old)->acls)
+        return true;
+    log_warning("catalog %s: its scan ignored ACLs, which matter with allow_other: scanning the whole source", s->path);
+    return false;
+}
+
 /* Use the previous catalog unchanged. */
 static int take_kept(struct scan *s, struct scan_progress *result)
 {
@@ -177,8 +187,9 @@ static void compare_with_old(struct scan *s)
 {
     struct crawl *c = &s->crawl;
     c->old = s->old;
+    c->reuses = catalog_notes(s->old)->acls == c->acls;
     c->looks = s->options->rescan == RESCAN_AUTO;
-    c->looked = s->options->looked > 0 ? portions_read(s->options->looked, c->old) : NULL;
+    c->looked = s->options->looked > 0 && c->reuses ? portions_read(s->options->looked, c->old) : NULL;
     for (uint32_t file = 0; c->looked && file < c->old->files; file++)
         c->shared += c->looked[file];
     c->settled = (int64_t)catalog_scanned(c->old) - SETTLE_NS;
@@ -192,6 +203,7 @@ int scan_source(int source_fd, const char *path, const struct scan_options *opti
         .crawl = {.source = source_fd,
                   .attributes = &attributes,
                   .ignores_ctime = options->ignore_ctime,
+                  .acls = options->acls,
                   .scanned = (int64_t)clock_realtime()},
         .path = path,
         .options = options,
@@ -199,7 +211,7 @@ int scan_source(int source_fd, const char *path, const struct scan_options *opti
         .why = why,
     };
     int error;
-    if (s.old && options->rescan == RESCAN_NEVER) {
+    if (s.old && options->rescan == RESCAN_NEVER && may_keep(&s)) {
         error = take_kept(&s, result);
     } else {
         s.crawl.insists = s.old || options->kept;

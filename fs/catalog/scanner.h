@@ -14,8 +14,11 @@
  *                directory was replaced by another one, or its mtime was restored.)
  *   NAMES        Files in such a directory are not looked at, unless they changed less than two seconds before that
  *                scan.
- *   NEVER        The cached catalog is used unchanged. If it is damaged or of another version, this is logged, and
- *                everything is scanned.
+ *   NEVER        The cached catalog is used unchanged. If it is damaged or of another version, or if it ignored ACLs
+ *                that matter now, this is logged, and everything is scanned.
+ *
+ * If the cached catalog respects ACLs and this scan does not, or the reverse, then all directories are listed and all
+ * files looked at; unchanged files keep their versions.
  *
  * The file is replaced atomically (through PATH.new), and only after a successful scan. If nothing changed, only the
  * time of the scan is written into it. On failure `why` has a line for people: -ECANCELED, -EFBIG (too many files),

@@ -76,7 +76,8 @@ static void put_scan(struct writer *w)
             .ctime = n->ctime,
             .specials = n->specials,
             .links_to_files = n->links_to_files,
-            .flags = (n->unreadable ? SCAN_UNREADABLE : 0u) | (n->hides ? SCAN_HIDDEN : 0u),
+            .flags = (n->unreadable ? SCAN_UNREADABLE : 0u) | (n->hides ? SCAN_HIDDEN : 0u) |
+                     (n->lacking ? SCAN_LACKING : 0u),
         };
         writer_put(w, &r, sizeof r);
     }

@@ -21,6 +21,7 @@ struct branch {
     /* set by the thread that visits it */
     bool gone;       /* removed during the scan: not written */
     bool unreadable; /* partly or completely: not trusted by the next scan */
+    bool lacking;    /* unreadable for another reason than missing rights */
     bool hides;      /* the source's root has a .dealfs */
     uint32_t attribute;
     int64_t mtime, ctime;

@@ -11,14 +11,35 @@ static bool is_vanished(int error)
     return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -ESTALE;
 }
 
+/* Does a directory have the times of the previous catalog, and did these times come long before that scan? */
+static bool has_old_times(const struct crawl *c, const struct branch *n, const struct stat *st)
+{
+    int64_t mtime = state_time(st->st_mtim), ctime = state_time(st->st_ctim);
+    return mtime == catalog_dir(c->old, n->old)->mtime && ctime == c->old->scan[n->old - CATALOG_ROOT].ctime &&
+           mtime < c->settled && ctime < c->settled;
+}
+
+/* The root is always asked, so that a source without ACLs is asked once. */
+static int look_at_branch(struct crawl *c, const struct branch *n, int fd, const char *name, int flags, struct stat *st)
+{
+    int error = look(c, fd, name, flags, st, NULL);
+    if (error)
+        return error;
+    if (n->parent && n->old && c->reuses && has_old_times(c, n, st))
+        st->st_mode = S_IFDIR | c->old->attribute[catalog_dir(c->old, n->old)->attribute].mode;
+    else
+        look_limit(c, fd, name, st);
+    return 0;
+}
+
 static int stat_branch(struct crawl *c, const struct branch *n, struct stat *st)
 {
     if (!n->parent)
-        return look(c, c->source, NULL, AT_STATX_FORCE_SYNC, st);
+        return look_at_branch(c, n, c->source, NULL, AT_STATX_FORCE_SYNC, st);
     if (n->parent->fd >= 0)
-        return look(c, n->parent->fd, n->name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, st);
+        return look_at_branch(c, n, n->parent->fd, n->name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, st);
     CLEANUP_CLOSE int fd = branch_open_path(c, n, O_PATH);
-    return fd >= 0 ? look(c, fd, NULL, AT_STATX_FORCE_SYNC, st) : fd;
+    return fd >= 0 ? look_at_branch(c, n, fd, NULL, AT_STATX_FORCE_SYNC, st) : fd;
 }
 
 static int describe_branch(struct crawl_worker *w, struct branch *n, const struct stat *st)
@@ -32,11 +53,7 @@ static int describe_branch(struct crawl_worker *w, struct branch *n, const struc
 
 static bool is_unchanged(const struct crawl *c, const struct branch *n, const struct stat *st)
 {
-    const struct format_directory *d = catalog_dir(c->old, n->old);
-    const struct format_scan *s = &c->old->scan[n->old - CATALOG_ROOT];
-    int64_t mtime = state_time(st->st_mtim), ctime = state_time(st->st_ctim);
-    return mtime == d->mtime && ctime == s->ctime && mtime < c->settled && ctime < c->settled &&
-           !(s->flags & SCAN_UNREADABLE);
+    return has_old_times(c, n, st) && !(c->old->scan[n->old - CATALOG_ROOT].flags & SCAN_UNREADABLE);
 }
 
 static int take_children(struct crawl *c, struct branch *n)
@@ -138,7 +155,7 @@ static int open_anew(struct crawl_worker *w, struct branch *n, int *fd)
     if (*fd < 0)
         return *fd;
     /* before its entries are read: a concurrent change must look like one to the next scan */
-    int error = look(w->crawl, *fd, NULL, 0, &st);
+    int error = look_at_branch(w->crawl, n, *fd, NULL, 0, &st);
     if (!error)
         error = describe_branch(w, n, &st);
     if (error)
@@ -153,7 +170,7 @@ void visit_branch(struct crawl_worker *w, struct branch *n)
         return;
     struct stat st;
     int fd = -1, error = 0;
-    bool taken = n->old && stat_branch(c, n, &st) == 0 && S_ISDIR(st.st_mode) && is_unchanged(c, n, &st) &&
+    bool taken = n->old && c->reuses && stat_branch(c, n, &st) == 0 && S_ISDIR(st.st_mode) && is_unchanged(c, n, &st) &&
                  take_over(w, n, &st, &fd);
     if (!taken)
         error = open_anew(w, n, &fd);

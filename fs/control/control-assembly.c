@@ -11,6 +11,7 @@
 #include "fs/control/pictures.h"
 #include "fs/control/plan-files.h"
 #include "fs/control/plans.h"
+#include "fs/control/record-cuts.h"
 #include "fs/control/snapshots.h"
 #include "fs/control/texts.h"
 #include "fs/control/verbs.h"
@@ -146,6 +147,7 @@ static void control_init(struct control *control, const struct control_config *c
     budget_init(&control->record_room, 0, drop_one_plan, control);
     refusals_init(&control->refusals);
     owners_init(&control->owners);
+    node_texts_init(&control->node_texts);
     pthread_mutex_init(&control->feed_lock, NULL);
     pthread_mutex_init(&control->writer_lock, NULL);
     cond_init(&control->writer_wake);
@@ -178,6 +180,8 @@ int control_create(const struct control_config *config, struct control **out)
     int error = control->snapshots && control->files && control->plans ? pictures_start(control) : -ENOMEM;
     if (!error)
         error = epoch_ahead_create(&control->ahead);
+    if (!error)
+        error = record_cuts_create(&control->cuts);
     if (!error)
         error = index_parts_create(control, &control->parts);
     if (!error && config->catalog)
@@ -217,10 +221,12 @@ void control_destroy(struct control *control)
     extents_destroy(control->extents);
     refusals_fini(&control->refusals);
     epoch_ahead_destroy(control->ahead);
+    record_cuts_destroy(control->cuts);
     plan_files_destroy(control->files);
     pictures_destroy(control->pictures);
     plans_destroy(control->plans);
     kept_fini(&control->owners);
+    node_texts_fini(&control->node_texts);
     pthread_mutex_destroy(&control->feed_lock);
     snapshots_destroy(control->snapshots);
     budget_fini(&control->record_room);

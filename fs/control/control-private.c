@@ -27,11 +27,23 @@ void control_stats(struct control *control, struct store_stats *stats)
         store_stats(control->config.store, stats);
 }
 
+bool control_is_public(const struct control *control)
+{
+    return control_filled(control) && control->public &&
+           !(control->config.store && store_has_reduced(control->config.store));
+}
+
 bool control_path_shown(const struct control *control, uint64_t file, char *path)
 {
     const struct catalog *catalog = control_filled(control) ? control->config.catalog : NULL;
-    return catalog && file < catalog_files(catalog) && (control->public || !control->config.mount->allow_other) &&
-           catalog_path(catalog, catalog_file_ino(catalog, (uint32_t)file), path, CATALOG_PATH_MAX) >= 0;
+    return catalog && file < catalog_files(catalog) &&
+           control_inode_shown(control, catalog_file_ino(catalog, (uint32_t)file), path);
+}
+
+bool control_inode_shown(const struct control *control, uint64_t ino, char *path)
+{
+    return control_filled(control) && (control_is_public(control) || !control->config.mount->allow_other) &&
+           catalog_path(control->config.catalog, ino, path, CATALOG_PATH_MAX) >= 0;
 }
 
 int control_errors(struct control *control, struct str *text)

@@ -4,15 +4,17 @@
  * control writes metrics_file, another looks at other nodes' sample lists.
  *
  * control_create sets all fields of `struct control`; they are then constant. Exceptions: fields with their own lock
- * (handles, owners, plans, files, refusals, samples, snapshots, workers), and the fields that control_fill sets, which
- * are used only after control_filled. None of these locks is held while another is taken, with two exceptions: with a
- * handle's lock, a refusal may be noted and memory charged; the budget's lock may be taken with any other. */
+ * (handles, owners, plans, files, node_texts, refusals, samples, snapshots, workers), and the fields that control_fill
+ * sets, which are used only after control_filled. None of these locks is held while another is taken, with two
+ * exceptions: with a handle's lock, a refusal may be noted and memory charged; the budget's lock may be taken with any
+ * other. */
 #ifndef FS_CONTROL_CONTROL_PRIVATE_H
 #define FS_CONTROL_CONTROL_PRIVATE_H
 
 #include "fs/control/budget.h"
 #include "fs/control/control.h"
 #include "fs/control/kept.h"
+#include "fs/control/node-texts.h"
 #include "fs/control/refusals.h"
 #include "fs/resize/originals.h"
 
@@ -39,7 +41,9 @@ struct control {
     pthread_mutex_t feed_lock;   /* guards the plans in config.feed against other threads of this server */
     _Atomic uint64_t feed_began; /* when a plan was first requested to be fed; 0: never */
     struct plan_files *files;
+    struct node_texts node_texts;
     struct epoch_ahead *ahead;
+    struct record_cuts *cuts;
     struct snapshots *snapshots;
     struct pictures *pictures;
     struct budget budget;
@@ -88,7 +92,9 @@ void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, 
 void control_stats(struct control *control, struct store_stats *stats);
 /* The path of a file, for texts that everybody may read. False: other users may not know it, or there is no such file.
  * `path` has room for CATALOG_PATH_MAX bytes. */
+bool control_is_public(const struct control *control); /* as `public`, and the source has reduced no mode since */
 bool control_path_shown(const struct control *control, uint64_t file, char *path);
+bool control_inode_shown(const struct control *control, uint64_t ino, char *path); /* the same for any inode */
 uint64_t control_memory(void); /* anonymous memory of this process in bytes */
 /* Text of an error number from the store, of either sign. */
 static inline const char *control_error_text(int error)

@@ -52,7 +52,9 @@ static int stat_inode(struct control *control, uint64_t ino, struct stat *st)
 static double stat_timeout(const struct control *control, uint64_t ino)
 {
     const struct root_entry *entry = entry_of(ino);
-    return ino == INO_CONTROL || (entry && entry->names && !control_filled(control)) ? 0 : FOREVER;
+    if (ino == INO_CONTROL || (entry && entry->names && !control_filled(control)))
+        return 0;
+    return entry && !entry->names ? FOREVER : entry_timeout(control);
 }
 
 /* The kernel looks the name up again each time, so that it knows the size of the file that is opened next. */
@@ -63,7 +65,7 @@ static int lookup_generated(fuse_req_t req, const struct root_entry *entry, stru
     if (error)
         return error;
     e->ino = entry->ino;
-    e->attr_timeout = FOREVER;
+    e->attr_timeout = stat_timeout(control_of(req), entry->ino);
     entry_stat(control_of(req), entry, (off_t)text->text.length, &e->attr);
     reply_put(text);
     return 0;
@@ -92,7 +94,7 @@ static int lookup_list(struct control *control, const char *name, struct fuse_en
     if (!list)
         return control_filled(control) ? -ENOENT : -EAGAIN;
     e->ino = list_ino(name, list, packed);
-    e->attr_timeout = FOREVER;
+    e->attr_timeout = entry_timeout(control);
     stat_list(control, e->ino, list, &e->attr);
     return 0;
 }
@@ -162,7 +164,7 @@ static void stat_generated(fuse_req_t req, const struct root_entry *entry)
         return;
     }
     entry_stat(control_of(req), entry, (off_t)text->text.length, &st);
-    fuse_reply_attr(req, &st, FOREVER);
+    fuse_reply_attr(req, &st, stat_timeout(control_of(req), entry->ino));
     reply_put(text);
 }
 

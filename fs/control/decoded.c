@@ -39,6 +39,7 @@ static int place_stat(const struct control *control, struct decoded_place place,
     if (error)
         return error;
     st->st_ino = number_of(place);
+    st->st_mode = store_limit_mode(control->config.store, place.ino, st->st_mode);
     st->st_blksize = 128 << 10;
     st->st_mode &= ~(mode_t)0222;
     if (!S_ISREG(st->st_mode))
@@ -138,7 +139,8 @@ static bool stat_known(fuse_req_t req, uint64_t ino, struct stat *st)
 
 static void run_entry(struct request_job *job)
 {
-    struct fuse_entry_param e = {.ino = job->ino, .attr_timeout = FOREVER, .entry_timeout = FOREVER};
+    struct fuse_entry_param e = {
+        .ino = job->ino, .attr_timeout = entry_timeout(control_of(job->req)), .entry_timeout = FOREVER};
     int error = stat_picture(job, &e.attr);
     if (error)
         fuse_reply_err(job->req, -error);
@@ -153,7 +155,7 @@ static void run_attributes(struct request_job *job)
     if (error)
         fuse_reply_err(job->req, -error);
     else
-        fuse_reply_attr(job->req, &st, FOREVER);
+        fuse_reply_attr(job->req, &st, entry_timeout(control_of(job->req)));
 }
 
 static void reply_pixels(fuse_req_t req, struct decoded_picture *picture, size_t size, uint64_t offset)
@@ -191,7 +193,7 @@ static void defer(fuse_req_t req, struct request_job *job)
 void decoded_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct control *control = control_of(req);
-    struct fuse_entry_param e = {.attr_timeout = FOREVER, .entry_timeout = FOREVER};
+    struct fuse_entry_param e = {.attr_timeout = entry_timeout(control), .entry_timeout = FOREVER};
     struct decoded_place place = place_of(parent);
     bool is_file = false;
     int error = control_filled(control) ? find_place(control->config.catalog, name, &place, &is_file) : -EAGAIN;
@@ -226,7 +228,7 @@ void decoded_getattr(fuse_req_t req, fuse_ino_t ino)
     if (error)
         fuse_reply_err(req, -error);
     else
-        fuse_reply_attr(req, &st, FOREVER);
+        fuse_reply_attr(req, &st, entry_timeout(control));
 }
 
 void decoded_read(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t offset)

@@ -6,6 +6,9 @@
 
 #include "fs/base/clock.h"
 
+/* Where other users are admitted, the kernel asks again after this time whether the source has reduced a mode. */
+enum { REDUCED_S = 30 };
+
 const struct root_entry root_entries[ROOT_ENTRIES] = {
     {"control", INO_CONTROL, S_IFREG | 0600, false, NULL},
     {"status", INO_STATUS, S_IFREG | 0444, false, control_status},
@@ -37,7 +40,7 @@ static void stat_at(const struct control *control, const struct root_entry *entr
                     struct stat *st)
 {
     const struct timespec when = {(time_t)(time / SECOND), (long)(time % SECOND)};
-    bool hidden = entry->names && !(control_filled(control) && control->public);
+    bool hidden = entry->names && !control_is_public(control);
     *st = (struct stat){
         .st_ino = entry->ino,
         .st_mode = hidden ? entry->mode & (S_IFMT | S_IRWXU) : entry->mode,
@@ -53,6 +56,11 @@ static void stat_at(const struct control *control, const struct root_entry *entr
         .st_mtim = when,
         .st_ctim = when,
     };
+}
+
+double entry_timeout(const struct control *control)
+{
+    return control->config.mount->allow_other ? REDUCED_S : FOREVER;
 }
 
 void entry_stat(const struct control *control, const struct root_entry *entry, off_t size, struct stat *st)

@@ -56,6 +56,8 @@ enum { ROOT_ENTRIES = 11 };
 extern const struct root_entry root_entries[ROOT_ENTRIES];
 const struct root_entry *entry_of(uint64_t ino); /* also for the root; NULL: none */
 
+/* Of the attributes of an entry that shows names or bytes of files. */
+double entry_timeout(const struct control *control);
 void entry_stat(const struct control *control, const struct root_entry *entry, off_t size, struct stat *st);
 /* Attributes of a list, or of a file below plan/. */
 void entry_stat_file(const struct control *control, uint64_t ino, off_t size, struct stat *st);

@@ -39,7 +39,7 @@ enum block_state { BLOCK_FREE, BLOCK_WANTED, BLOCK_FILLING, BLOCK_READY };
 struct ahead_block {
     enum block_state state;
     struct epoch_stream *stream; /* a reference, unless FREE */
-    struct store *store;
+    struct stream_access from;   /* the access of the READ that wanted it */
     uint64_t number;
     char *bytes; /* BLOCK_BYTES; NULL: not allocated yet */
     unsigned users;
@@ -197,7 +197,7 @@ static bool block_want(struct epoch_ahead *a, const struct ahead_read *r, uint64
         return false;
     b->state = BLOCK_WANTED;
     b->stream = epoch_stream_get(r->stream);
-    b->store = r->access.store;
+    b->from = r->access;
     b->number = number;
     b->asked = ++a->asked;
     b->used = now;
@@ -395,7 +395,7 @@ static void fill_block(struct epoch_ahead *a, struct ahead_block *b)
     b->state = BLOCK_FILLING;
     size_t n = block_length(b);
     pthread_mutex_unlock(&a->lock);
-    const struct stream_access access = {b->store, ahead_stops, a};
+    const struct stream_access access = {b->from.store, ahead_stops, a, b->from.cuts};
     int error = epoch_stream_read(b->stream, &access, b->number * BLOCK_BYTES, n, b->bytes);
     pthread_mutex_lock(&a->lock);
     if (error) {

@@ -71,15 +71,19 @@ static void end_list(struct feed *feed, struct feed_stream *l, bool stopped)
 
 /* --- lists --- */
 
+static bool is_meant(const struct feed_stream *l, const struct feed_end *of, uint32_t workers)
+{
+    return l->asked && l->epoch == of->epoch && l->rank == of->rank && (!workers || l->workers == workers) &&
+           (!of->digest || memcmp(l->digest, of->digest->byte, sizeof l->digest) == 0);
+}
+
 /* The list that began last. `workers` 0: with any number of workers. */
 static struct feed_stream *find_list(struct feed *feed, const struct feed_end *of, uint32_t workers)
 {
     struct feed_stream *last = NULL;
     for (int i = 0; i < FEED_STREAMS; i++) {
         struct feed_stream *l = &feed->stream[i];
-        if (l->asked && l->epoch == of->epoch && l->rank == of->rank && (!workers || l->workers == workers) &&
-            (!of->digest || memcmp(l->digest, of->digest->byte, sizeof l->digest) == 0) &&
-            (!last || l->asked > last->asked))
+        if (is_meant(l, of, workers) && (!last || l->asked > last->asked))
             last = l;
     }
     return last;
@@ -133,6 +137,31 @@ static struct feed_stream *begin_list(struct feed *feed, const struct stream_ide
     return l;
 }
 
+/* A final report stays as it is: who reports after it reads the plan again, from the kernel's page cache. */
+static struct feed_stream *begin_again(struct feed *feed, const struct feed_stream *l)
+{
+    struct stream_identity of = {
+        .epoch = l->epoch, .samples = l->samples, .bytes = l->bytes, .rank = l->rank, .workers = l->workers};
+    memcpy(of.digest.byte, l->digest, sizeof l->digest);
+    return begin_list(feed, &of);
+}
+
+/* The list that a loader means. -ENOENT; -EEXIST: several are in progress, of different plans. */
+static int find_told(struct feed *feed, const struct feed_end *of, struct feed_stream **found)
+{
+    *found = feed ? find_list(feed, of, 0) : NULL;
+    if (!*found)
+        return -ENOENT;
+    for (int i = 0; i < FEED_STREAMS; i++) {
+        const struct feed_stream *l = &feed->stream[i];
+        if (is_meant(l, of, 0) && !l->ended && memcmp(l->digest, (*found)->digest, sizeof l->digest) != 0)
+            return -EEXIST;
+    }
+    if ((*found)->final)
+        *found = begin_again(feed, *found);
+    return 0;
+}
+
 /* Needs feed_lock. NULL: it is not known how the list was read up to `offset`. */
 static struct feed_stream *list_of(struct feed *feed, const struct stream_identity *of, uint64_t offset)
 {
@@ -165,9 +194,10 @@ void epoch_coverage_read(struct control *control, const struct epoch_stream *s, 
 int epoch_coverage_told(struct control *control, const struct feed_end *at, uint64_t read)
 {
     LOCK_SCOPE(&control->feed_lock);
-    struct feed_stream *l = control->config.feed ? find_list(control->config.feed, at, 0) : NULL;
-    if (!l)
-        return -ENOENT;
+    struct feed_stream *l;
+    int error = find_told(control->config.feed, at, &l);
+    if (error)
+        return error;
     l->told = 1 + (read < l->samples ? read : l->samples);
     l->last = clock_realtime();
     l->dirty = 1;
@@ -177,10 +207,12 @@ int epoch_coverage_told(struct control *control, const struct feed_end *at, uint
 int epoch_coverage_end(struct control *control, struct feed_end *end)
 {
     LOCK_SCOPE(&control->feed_lock);
-    struct feed_stream *l = control->config.feed ? find_list(control->config.feed, end, 0) : NULL;
-    if (!l)
-        return -ENOENT;
+    struct feed_stream *l;
+    int error = find_told(control->config.feed, end, &l);
+    if (error)
+        return error;
     end_list(control->config.feed, l, end->stopped);
+    l->final = 1;
     end->number = l->number;
     end->asked = l->asked;
     end->ended = l->ended;

@@ -4,6 +4,7 @@
  * the worker. */
 #include "fs/control/epoch-read.h"
 
+#include "fs/control/record-cuts.h"
 #include "fs/records/tar-rename.h"
 #include "fs/store/store.h"
 
@@ -177,23 +178,46 @@ static int run_add(struct gathering *g, struct stream_run *run, const struct sam
 
 struct renamed_record {
     struct gathering *g;
-    struct sample_part part; /* in `bytes` */
-    const char *bytes;
+    const struct samples *list;
+    uint32_t sample;
+    struct tar_record record;
+    uint64_t position; /* in the stream */
 };
 
-/* Headers that this read does not cover determine how much of the key can stay. */
 static int read_record(void *user, void *to, size_t n, uint64_t offset)
 {
     struct renamed_record *r = user;
-    if (offset >= r->part.from && offset + n <= r->part.to) {
-        memcpy(to, r->bytes + (offset - r->part.from), n);
-        return 0;
-    }
     struct stream_run run = {0};
-    int error = run_add(r->g, &run, &(struct sample_part){r->part.list, r->part.sample, offset, offset + n}, to);
+    int error = run_add(r->g, &run, &(struct sample_part){r->list, r->sample, offset, offset + n}, to);
     error = error ? error : run_fetch(r->g, &run);
     int late = await_fetches(r->g, 1);
     return error ? error : late;
+}
+
+static int make_cut(void *user, struct tar_cut **cut)
+{
+    struct renamed_record *r = user;
+    return tar_cut_make(&r->record, r->position, cut);
+}
+
+/* A record that other READs need as well has its cut kept for them. */
+static int rename_record(const struct epoch_stream *s, struct renamed_record *r)
+{
+    const struct stream_access *access = r->g->access;
+    bool whole = r->record.from == 0 && r->record.to == r->record.length;
+    struct record_cuts_wish wish = {.stream = epoch_stream_serial(s),
+                                    .position = r->position,
+                                    .make = make_cut,
+                                    .gave_up = access->gave_up,
+                                    .make_user = r,
+                                    .gave_up_user = access->user};
+    struct kept_cut kept;
+    int error = record_cuts_get(whole ? NULL : access->cuts, &wish, &kept);
+    if (error)
+        return error;
+    error = tar_rename(&r->record, kept.cut);
+    record_cuts_put(access->cuts, &kept);
+    return error;
 }
 
 /* Renames records. What was gathered has the container's bytes. */
@@ -205,14 +229,20 @@ static int rename_samples(struct gathering *g, const struct epoch_stream *s, uin
     for (bool more = epoch_stream_find(s, offset, &sample); more && sample.from < end && !error;
          more = epoch_stream_next(s, &sample)) {
         uint64_t from = sample.from > offset ? sample.from : offset, until = sample.to < end ? sample.to : end;
-        char *begin = bytes + (from - offset);
-        const struct sample_part part = {epoch_stream_list(s), sample.sample, from - sample.from, until - sample.from};
-        struct renamed_record r = {g, part, begin};
-        const struct tar_record record = {sample.to - sample.from, read_record, &r};
+        struct renamed_record r = {.g = g,
+                                   .list = epoch_stream_list(s),
+                                   .sample = sample.sample,
+                                   .record = {.length = sample.to - sample.from,
+                                              .read = read_record,
+                                              .user = &r,
+                                              .from = from - sample.from,
+                                              .to = until - sample.from,
+                                              .bytes = bytes + (from - offset)},
+                                   .position = sample.number};
         if (from < until)
-            error = tar_rename(&record, sample.number, part.from, part.to, begin);
+            error = rename_record(s, &r);
     }
-    return error == -EBADMSG || error == -ENAMETOOLONG ? -EIO : error;
+    return error == -EBADMSG || error == -ENAMETOOLONG || error == -EFBIG ? -EIO : error;
 }
 
 static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t offset, size_t n, char *to)

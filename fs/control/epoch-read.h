@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+struct record_cuts;
 struct store;
 
 /* How to read: from where, and until when. */
@@ -13,6 +14,7 @@ struct stream_access {
     struct store *store;
     bool (*gave_up)(void *user); /* true: nobody waits any more */
     void *user;
+    struct record_cuts *cuts; /* NULL: nothing is kept for other reads */
 };
 /* Read n bytes at the offset; the stream has all of them. Waits. -EINTR: nobody waits any more; else the store's error
  * for one of the samples. */

@@ -10,11 +10,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MARK_EVERY_SAMPLES = 16, TAR_END = 1024, FETCH_AHEAD = 16 };
 
 struct epoch_stream {
     atomic_int references;
+    uint64_t serial;
     struct samples *list;
     struct scratch memory;
     const uint64_t *mark;   /* where sample i × MARK_EVERY_SAMPLES begins */
@@ -103,6 +105,13 @@ static int check_keys(const struct stream_terms *t, struct str *why)
     return why->length ? -EINVAL : 0;
 }
 
+/* Scratch memory is whole pages. */
+static uint64_t memory_of(uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return sizeof(struct epoch_stream) + (bytes + page - 1) / page * page;
+}
+
 int epoch_stream_create(const struct stream_terms *t, struct charge *charge, struct epoch_stream **stream,
                         struct str *why)
 {
@@ -110,14 +119,16 @@ int epoch_stream_create(const struct stream_terms *t, struct charge *charge, str
     struct epoch_stream *s = calloc(1, sizeof *s);
     if (!s)
         return str_no_memory(why);
+    static _Atomic uint64_t streams;
     atomic_init(&s->references, 1);
+    s->serial = atomic_fetch_add(&streams, 1);
     s->list = samples_get(t->list);
     s->count = t->n;
     s->of = t->of;
     s->renames = t->unique && samples_traits(t->list)->format == RECORDS_TAR;
     int error = check_keys(t, why);
     if (!error)
-        error = charge_add(charge, bytes + sizeof *s, why);
+        error = charge_add(charge, memory_of(bytes), why);
     if (!error) {
         error = scratch_make(t->directory, bytes, &s->memory);
         if (error)
@@ -158,12 +169,17 @@ uint64_t epoch_stream_length(const struct epoch_stream *s)
 
 uint64_t epoch_stream_memory(const struct epoch_stream *s)
 {
-    return s->memory.length;
+    return memory_of(s->memory.length);
 }
 
 uint64_t epoch_stream_count(const struct epoch_stream *s)
 {
     return s->count;
+}
+
+uint64_t epoch_stream_serial(const struct epoch_stream *s)
+{
+    return s->serial;
 }
 
 const struct stream_identity *epoch_stream_identity(const struct epoch_stream *s)

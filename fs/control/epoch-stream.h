@@ -55,6 +55,7 @@ bool epoch_stream_find(const struct epoch_stream *stream, uint64_t offset, struc
 bool epoch_stream_next(const struct epoch_stream *stream, struct stream_sample *sample);
 uint64_t epoch_stream_count(const struct epoch_stream *stream);
 uint64_t epoch_stream_place(const struct epoch_stream *stream, uint64_t number); /* where this sample begins */
+uint64_t epoch_stream_serial(const struct epoch_stream *stream); /* no other stream of this process has it */
 const struct stream_identity *epoch_stream_identity(const struct epoch_stream *stream);
 const struct samples *epoch_stream_list(const struct epoch_stream *stream);
 /* headers in the stream have other names than in the files */

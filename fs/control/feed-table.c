@@ -58,13 +58,14 @@ static void add_order(struct str *pairs, const struct feed_wish *wish)
         str_addf(pairs, ",seed=%" PRIu64, w->seed);
 }
 
-/* Leaves out defaults. */
-static void write_pairs(struct str *pairs, const struct feed_wish *wish)
+/* Leaves out defaults. `nodes`: instead of the text of this key; may be NULL. */
+static void write_pairs(struct str *pairs, const struct feed_wish *wish, const struct digest *nodes)
 {
     static const char *const mode[] = {
         [PLAN_LOCALITY] = "locality", [PLAN_REGULAR] = "regular", [PLAN_LOCAL] = "local"};
     static const struct digest never;
     const struct plan_request *w = wish->wanted;
+    char text[DIGEST_TEXT];
     str_addf(pairs, "epoch=%" PRIu64 ",ranks=%" PRIu32 ",batch=%" PRIu32, w->epoch, w->ranks, w->batch);
     add_order(pairs, wish);
     if (strcmp(w->samples, "all") != 0)
@@ -88,7 +89,10 @@ static void write_pairs(struct str *pairs, const struct feed_wish *wish)
         add_millionths(pairs, "balance", w->balance);
         str_addf(pairs, ",window=%" PRIu32, w->window);
     }
-    add_text(pairs, "nodes", w->nodes);
+    if (nodes)
+        str_addf(pairs, ",nodes=@%s", digest_format(nodes, text));
+    else
+        add_text(pairs, "nodes", w->nodes);
     if (memcmp(wish->layout, &never, sizeof never) != 0)
         add_digest(pairs, "layout", wish->layout);
 }
@@ -248,7 +252,14 @@ void feed_table_ask(struct control *control, const struct feed_wish *wish)
     uint64_t never = 0;
     if (!feed || control->config.mount->feed == 0)
         return;
-    write_pairs(&pairs, wish);
+    write_pairs(&pairs, wish, NULL);
+    if (pairs.length > NAME_MOST && wish->wanted->nodes) {
+        struct digest digest;
+        str_clear(&pairs);
+        if (node_texts_keep(&control->node_texts, wish->wanted->nodes, &digest))
+            return;
+        write_pairs(&pairs, wish, &digest);
+    }
     if (pairs.failed)
         return;
     if (pairs.length > NAME_MOST) {
@@ -273,23 +284,28 @@ static bool is_meant(const struct feed_plan *plan, uint32_t i, const struct feed
            (!end->digest || memcmp(end->digest->byte, plan->digest, sizeof plan->digest) == 0);
 }
 
-static bool find_list(struct feed *feed, struct feed_end *end, struct feed_plan *plan, uint32_t *rank)
+/* The list that was requested last. -ENOENT; -EEXIST: there are lists of several plans. */
+static int find_list(struct feed *feed, struct feed_end *end, struct feed_plan *plan, uint32_t *rank)
 {
     struct feed_plan other;
+    bool several = false;
     end->asked = 0;
     for (unsigned slot = 0; slot < FEED_PLANS; slot++) {
         if (!feed_plan_get(feed, slot, &other) || other.number == 0)
             continue;
-        for (uint32_t i = 0; i < other.ranks && i < FEED_RANKS; i++)
-            if (is_meant(&other, i, end) && other.asking[i].asked > end->asked) {
+        for (uint32_t i = 0; i < other.ranks && i < FEED_RANKS; i++) {
+            bool meant = is_meant(&other, i, end);
+            several |= meant && end->asked && memcmp(plan->digest, other.digest, sizeof plan->digest) != 0;
+            if (meant && other.asking[i].asked > end->asked) {
                 *plan = other;
                 *rank = i;
                 end->slot = slot;
                 end->number = other.number;
                 end->asked = other.asking[i].asked;
             }
+        }
     }
-    return end->asked > 0;
+    return several ? -EEXIST : end->asked ? 0 : -ENOENT;
 }
 
 int feed_table_end(struct control *control, struct feed_end *end)
@@ -298,8 +314,9 @@ int feed_table_end(struct control *control, struct feed_end *end)
     struct feed_plan plan;
     uint32_t rank = 0;
     LOCK_SCOPE(&control->feed_lock);
-    if (!feed || !find_list(feed, end, &plan, &rank))
-        return -ENOENT;
+    int error = feed ? find_list(feed, end, &plan, &rank) : -ENOENT;
+    if (error)
+        return error;
     end->ended = atomic_fetch_add(&feed->numbers, 1) + 1;
     plan.asking[rank].ended = end->ended;
     plan.asking[rank].until = clock_now();
@@ -314,8 +331,9 @@ int feed_table_told(struct control *control, struct feed_end *at, uint64_t read)
     struct feed_plan plan;
     uint32_t rank = 0;
     LOCK_SCOPE(&control->feed_lock);
-    if (!feed || !find_list(feed, at, &plan, &rank))
-        return -ENOENT;
+    int error = feed ? find_list(feed, at, &plan, &rank) : -ENOENT;
+    if (error)
+        return error;
     atomic_store(&feed->told[at->slot][rank], read + 1);
     return 0;
 }

@@ -26,7 +26,7 @@ struct feed_end {
     uint64_t epoch;
     uint32_t rank;
     bool stopped;                /* ended early */
-    const struct digest *digest; /* of the plan; NULL: the plan that was requested last */
+    const struct digest *digest; /* of the plan; NULL: the only plan with a list of this epoch and rank in progress */
     uint64_t told;               /* 1 + number of samples that the loader reports as read; 0: no report */
     unsigned slot;               /* this field and the next two are set by feed_table_end: the plan's place */
     uint64_t number, asked;      /* of the plan; of the request that began the list */
@@ -34,7 +34,8 @@ struct feed_end {
 };
 /* Record how many samples of its list a rank's loader reports as read. `at` and -ENOENT: as for feed_table_end. */
 int feed_table_told(struct control *control, struct feed_end *at, uint64_t read);
-/* -ENOENT: no loader has requested such a list, or it has already ended. */
+/* -ENOENT: no loader has requested such a list, or it has already ended. -EEXIST: there are several, of different
+ * plans. */
 int feed_table_end(struct control *control, struct feed_end *end);
 
 #endif

@@ -6,6 +6,8 @@
 #include "fs/control/health.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/pictures.h"
+#include "fs/control/plan-files.h"
 
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
@@ -316,13 +318,45 @@ static void add_source_health(struct sentences *s, const struct control *control
         add_sentence(s, DEGRADED, "the source was lost and is back: opened again %u times", root->opened);
 }
 
+/* Not a problem, but other users keep a right so long at most. */
+static void add_round(struct sentences *s, uint64_t seconds)
+{
+    enum { LONG_S = 60 };
+    if (seconds > LONG_S)
+        add_sentence(s, GOOD,
+                     "a directory's mode that is reduced in the source takes effect within %" PRIu64
+                     " s: each directory is looked at that often",
+                     seconds);
+}
+
+/* Of a long path only its end. */
+static void add_lacking(struct sentences *s, const struct control *control)
+{
+    enum { SHOWN = 200 };
+    char path[CATALOG_PATH_MAX];
+    CLEANUP_STR struct str name = STR_INIT;
+    uint64_t first = 0, count = control_filled(control) ? catalog_lacking(control->config.catalog, &first) : 0;
+    if (count == 0)
+        return;
+    if (control_inode_shown(control, first, path)) {
+        size_t length = strlen(path), skipped = length > SHOWN ? length - SHOWN : 0;
+        str_adds(&name, skipped ? ", first ..." : length ? ", first " : ", first the root");
+        str_add_printable(&name, path + skipped, length - skipped);
+    }
+    add_sentence(s, DEGRADED,
+                 "%" PRIu64 " director%s some entries, which could not be read or whose paths are longer than %d "
+                 "bytes%s: mend the source, then mount again",
+                 count, count == 1 ? "y lacks" : "ies lack", CATALOG_PATH_MAX - 1, name.length ? name.data : "");
+}
+
 /* --- reads that failed --- */
 
 static const char *remedy(int error)
 {
     switch (error) {
     case ESTALE:
-        return ". The file changed in the source: mount again to take the change in";
+        return ". The file changed in the source: mount again to take the change in. (If only its ctime changes, see "
+               "identity=mtime in dealfs-mount(1))";
     case EACCES:
     case EPERM:
         return ". The user of the mount may not read it in the source: change its mode or owner there";
@@ -362,6 +396,23 @@ static void add_failed_reads(struct sentences *s, const struct control *control,
     }
 }
 
+/* Their items are dropped although they are in use, and must be made again. */
+static void add_full_caches(struct sentences *s, const struct control *control)
+{
+    struct kept *files = plan_files_kept(control->files);
+    unsigned places;
+    if (kept_crowded(files))
+        add_sentence(s, DEGRADED,
+                     "more than %u files below plan/ are read at the same time, so some are made repeatedly. Read "
+                     "fewer: for example, with fewer workers per rank",
+                     files->places);
+    if (pictures_crowded(control->pictures, &places))
+        add_sentence(s, DEGRADED,
+                     "more than %u images below decoded/ are read at the same time, so some are decoded repeatedly. "
+                     "Read fewer, or mount with a higher limit of open files (ulimit -n)",
+                     places);
+}
+
 /* --- all of it --- */
 
 static void add_sentences(struct sentences *s, const struct control *control, const struct world_view *view,
@@ -383,7 +434,10 @@ static void add_sentences(struct sentences *s, const struct control *control, co
     for (int i = 0; i < TIERS; i++)
         add_tier_health(s, tier_names[i], &stats->tier[i], shut);
     add_source_health(s, control, &stats->root);
+    add_round(s, stats->round_seconds);
+    add_lacking(s, control);
     add_failed_reads(s, control, stats);
+    add_full_caches(s, control);
     if (control_filled(control) && control->config.store)
         store_stage_progress(control->config.store, &stage);
     if (stage.failed > 0)

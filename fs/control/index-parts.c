@@ -30,7 +30,6 @@
 
 enum { PARTS = 64, PARSERS = 8, FORGET_S = 60, FETCHED_S = 2, HELD = 1 << 20 };
 #define INDEX_MARK UINT64_C(0x1dea1de) /* the upper 29 bits of a key */
-#define INDEX_MOST (UINT64_C(1) << 30) /* maximum length of a result; larger ones are computed by the asking node */
 
 enum part_state { PART_FREE, PART_WAITING, PART_RUNNING, PART_READY };
 struct index_part {
@@ -99,10 +98,16 @@ static bool part_gave_up(void *user)
     return atomic_load(&part->all->stopping) || clock_now() > atomic_load(&part->asked) + FORGET_S * SECOND;
 }
 
+static bool scan_gave_up(void *user)
+{
+    const struct part_scan *s = user;
+    return part_gave_up(s->part);
+}
+
 static int read_part(void *user, void *to, size_t n, uint64_t offset)
 {
     struct part_scan *s = user;
-    const struct stream_access access = {s->part->all->control->config.store, part_gave_up, s->part};
+    const struct stream_access access = {s->part->all->control->config.store, part_gave_up, s->part, NULL};
     if (part_gave_up(s->part))
         return -EINTR;
     int error = stream_read_file(&access, (uint32_t)s->part->key, offset, n, to);
@@ -118,7 +123,7 @@ static int flush_part(struct part_scan *s)
     int error = s->records.failed ? -ENOMEM : file_write_all(s->part->spool, s->records.data, s->records.length);
     s->answer.length += s->records.length;
     str_clear(&s->records);
-    return error ? error : s->answer.length > INDEX_MOST ? -E2BIG : 0;
+    return error ? error : s->answer.length > SAMPLES_UPLOAD_MOST ? -E2BIG : 0;
 }
 
 static int note_part(void *user, const struct found_record *r)
@@ -139,7 +144,8 @@ static int note_part(void *user, const struct found_record *r)
     return s->records.length >= HELD || s->records.failed ? flush_part(s) : 0;
 }
 
-/* If a container cannot be read here, the asking node parses it itself, and learns the reason. */
+/* If a container cannot be read here, or has too many records, the asking node parses it itself, and learns the
+ * reason. */
 static void describe_part(struct part_scan *s, int error)
 {
     struct index_answer *a = &s->answer;
@@ -180,7 +186,9 @@ static int scan_part(struct part_scan *s)
     s->scan = (struct record_scan){.size = catalog_file(c, file).size,
                                    .read = read_part,
                                    .found = note_part,
+                                   .gave_up = scan_gave_up,
                                    .user = s,
+                                   .most = SAMPLES_RECORDS_MOST,
                                    .format = key_format(part->key),
                                    .why = &s->why};
     int error = lseek(part->spool, sizeof s->answer, SEEK_SET) < 0 ? -errno : container_scan(&s->scan);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_EVERY_MS = 50 };
+enum { LOOK_EVERY_MS = 50, IN_USE_S = 60 };
 
 void kept_init(struct kept *kept, size_t size, void (*item_fini)(struct kept_item *item), unsigned places,
                uint64_t most)
@@ -73,12 +73,27 @@ static struct kept_item *find_idle(const struct kept *kept)
     return NULL;
 }
 
+void kept_crowd(struct kept *kept, const struct kept_item *item)
+{
+    uint64_t now = clock_now();
+    if (now < item->used + IN_USE_S * SECOND)
+        kept->crowded = now;
+}
+
+bool kept_crowded(struct kept *kept)
+{
+    LOCK_SCOPE(&kept->lock);
+    return kept->crowded && clock_now() < kept->crowded + IN_USE_S * SECOND;
+}
+
 static void make_room(struct kept *kept, struct kept_items *gone)
 {
     while (kept->count > kept->places || kept->bytes > kept->most) {
         struct kept_item *idle = find_idle(kept);
         if (!idle || idle == TAILQ_LAST(&kept->order, kept_items))
             return;
+        if (kept->count > kept->places)
+            kept_crowd(kept, idle);
         kept_remove(kept, idle, gone);
     }
 }
@@ -86,6 +101,7 @@ static void make_room(struct kept *kept, struct kept_items *gone)
 void kept_use(struct kept *kept, struct kept_item *item)
 {
     item->references++;
+    item->used = clock_now();
     kept->hits++;
     TAILQ_REMOVE(&kept->order, item, by_use);
     TAILQ_INSERT_TAIL(&kept->order, item, by_use);
@@ -104,6 +120,7 @@ static int enter_item(struct kept *kept, const struct digest *key, struct kept_i
     if (new) {
         new->key = *key;
         new->references = 1;
+        new->used = clock_now();
     }
     if (!new || !tsearch(new, &kept->tree, key_compare)) {
         free(new);

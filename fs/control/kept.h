@@ -7,7 +7,8 @@
  *   READY    gets a reference               removed to make room, if nobody has a reference
  *
  * If there are more than `places` items, or more than `most` bytes, the least recently used items are removed. The last
- * one used stays, however large it is. Items with references also stay, so the limits may be exceeded.
+ * one used stays, however large it is. Items with references also stay, so the limits may be exceeded. Some items
+ * have a mapping or a descriptor: `places` bounds these, since small items do not reach `most`.
  *
  * Threads: any number. No item is made or destroyed with the lock held. */
 #ifndef FS_CONTROL_KEPT_H
@@ -28,6 +29,7 @@ struct kept_item { /* first field of a cached struct; the other fields are zero 
     bool ready;
     unsigned references;
     uint64_t bytes;
+    uint64_t used; /* time of the last use */
     TAILQ_ENTRY(kept_item) by_use;
 };
 TAILQ_HEAD(kept_items, kept_item);
@@ -40,6 +42,7 @@ struct kept {
     unsigned count, places;
     uint64_t bytes, most;
     uint64_t hits;                             /* references given to READY items */
+    uint64_t crowded;                          /* when an item in use was removed for lack of `places`; 0: never */
     size_t size;                               /* of an item */
     void (*item_fini)(struct kept_item *item); /* frees its content */
 };
@@ -62,10 +65,12 @@ bool kept_drop(struct kept *kept); /* removes the least recently used item witho
 void kept_use(struct kept *kept, struct kept_item *item);                    /* takes a reference to a READY item */
 void kept_charge(struct kept *kept, struct kept_item *item, uint64_t bytes); /* sets the item's bytes */
 void kept_remove(struct kept *kept, struct kept_item *item, struct kept_items *gone);
+void kept_crowd(struct kept *kept, const struct kept_item *item); /* it is removed for lack of `places` */
 /* Wait for `changed`. At time `*until` (clock_now), return whether the asker has given up, and set the next
  * `*until`. */
 bool kept_wait(struct kept *kept, const struct asker *asker, uint64_t *until);
 /* Without the lock: */
+bool kept_crowded(struct kept *kept); /* in the last minute more items than there are places were in use */
 void kept_free(struct kept *kept, struct kept_items *gone);
 
 #endif

@@ -31,6 +31,7 @@ struct sharing {
     bool stopping;
     bool all;                              /* look at all nodes, */
     uint64_t node[(NODES_MOST + 63) / 64]; /* or at these */
+    struct lackings lackings;              /* has its own lock */
 };
 
 /* The records of another node. */
@@ -234,6 +235,7 @@ int sharing_create(struct control *control, struct sharing **sharing)
         return -ENOMEM;
     s->control = control;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->lackings.lock, NULL);
     cond_init(&s->wanted);
     int error = thread_create(&s->thread, "sample-lists", sharing_main, s);
     s->running = !error;
@@ -249,6 +251,7 @@ void sharing_destroy(struct sharing *s)
         thread_stop(s->thread, &s->lock, &s->wanted, &s->stopping);
     pthread_cond_destroy(&s->wanted);
     pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->lackings.lock);
     free(s);
 }
 
@@ -266,6 +269,7 @@ static void want(struct sharing *s, bool all, uint32_t node)
 void control_joined(void *user)
 {
     struct control *control = user;
+    lackings_clear(&control->sharing->lackings);
     want(control->sharing, true, 0);
 }
 
@@ -351,27 +355,44 @@ static uint32_t ask_missing(struct spreading *p, uint32_t nodes, uint64_t key, b
     return left;
 }
 
+static int fail_spread(const struct spreading *p, uint32_t nodes, struct str *why)
+{
+    lackings_note(&p->control->sharing->lackings, p->record.name, p->missing, nodes);
+    name_missing(p, nodes, why);
+    return -EHOSTUNREACH;
+}
+
+/* The nodes of the last world, if it has ended; 0: it has not. */
+static uint32_t count_ended(struct control *control, uint32_t *me)
+{
+    CLEANUP_WORLD_VIEW struct world_view view = world_view_get(control);
+    *me = view.me;
+    return view.known && !view.courier ? view.nodes : 0;
+}
+
 static int spread_record(struct spreading *p, const struct asker *asker)
 {
     peers_await_courier(p->control->config.peers, asker->gave_up, asker->user);
-    uint32_t me, nodes = count_nodes(p->control, &me);
+    uint32_t me, nodes = count_nodes(p->control, &me), ended = count_ended(p->control, &me);
     bool hopeless;
     p->until = clock_now() + SPREAD_S * SECOND;
+    for (uint32_t v = 0; v < nodes || v < ended; v++)
+        p->missing[v] = v != me;
+    if (ended > 1)
+        return fail_spread(p, ended, asker->why);
     if (nodes < 2)
         return 0;
-    for (uint32_t v = 0; v < nodes; v++)
-        p->missing[v] = v != me;
     /* A node may miss the request, or get a damaged answer: it is asked again each second. */
     for (int asks = 0;; asks++) {
         uint64_t key = asks % TELL_AGAIN == 0 ? KEY_LOOK : KEY_RECORDS;
-        if (ask_missing(p, nodes, key, &hopeless) == 0)
+        if (ask_missing(p, nodes, key, &hopeless) == 0) {
+            lackings_note(&p->control->sharing->lackings, p->record.name, p->missing, nodes);
             return 0;
+        }
         if (asker_gave_up(asker))
             return -EINTR;
-        if (hopeless || clock_now() > p->until) {
-            name_missing(p, nodes, asker->why);
-            return -EHOSTUNREACH;
-        }
+        if (hopeless || clock_now() > p->until)
+            return fail_spread(p, nodes, asker->why);
         clock_sleep(ASK_AGAIN_MS * MILLISECOND);
     }
 }
@@ -398,4 +419,9 @@ int sharing_spread(struct spreading *p, const char *name, const struct asker *as
         return 0;
     p->record = *own;
     return spread_record(p, asker);
+}
+
+uint32_t sharing_lacking(struct control *control, const char *name, uint32_t node[LACKING_MOST])
+{
+    return lackings_find(&control->sharing->lackings, name, node);
 }

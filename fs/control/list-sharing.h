@@ -15,6 +15,7 @@
 #ifndef FS_CONTROL_LIST_SHARING_H
 #define FS_CONTROL_LIST_SHARING_H
 
+#include "fs/control/lackings.h"
 #include "fs/control/protocol.h"
 
 struct sharing;
@@ -31,7 +32,9 @@ int sharing_look(struct control *control, const struct asker *asker);
 struct spreading;
 int sharing_prepare(struct control *control, struct spreading **spreading, struct str *why);
 /* Bring this name's record and list to all other nodes. 0: they have it, or there are none; -EHOSTUNREACH: after a
- * minute some lack it, `why` names some; -EINTR. */
+ * minute, or because the world has ended, some lack it, `why` names some; -EINTR. */
 int sharing_spread(struct spreading *spreading, const char *name, const struct asker *asker);
+/* See lackings_find. */
+uint32_t sharing_lacking(struct control *control, const char *name, uint32_t node[LACKING_MOST]);
 
 #endif

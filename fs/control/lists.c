@@ -196,6 +196,8 @@ static const struct key keys[] = {[KEY_NAME] = {.name = "name", .value = "NAME",
                                   [KEY_ACTION] = {.name = "action", .choices = "put|remove|look"},
                                   {0}};
 
+_Static_assert(SAMPLES_UPLOAD_MOST == PAYLOAD_MOST, "what `dealfs index` makes can be uploaded");
+
 static const char *verb_of(bool costs)
 {
     return costs ? "costs" : "samples";

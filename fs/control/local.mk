@@ -34,6 +34,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/jobs.h \
 	fs/control/kept.c \
 	fs/control/kept.h \
+	fs/control/lackings.c \
+	fs/control/lackings.h \
 	fs/control/list-sharing.c \
 	fs/control/list-sharing.h \
 	fs/control/lists.c \
@@ -41,6 +43,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/metrics.c \
 	fs/control/move-view.c \
 	fs/control/move-view.h \
+	fs/control/node-texts.c \
+	fs/control/node-texts.h \
 	fs/control/open.c \
 	fs/control/open.h \
 	fs/control/owners.c \
@@ -74,6 +78,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/plans.h \
 	fs/control/protocol.c \
 	fs/control/protocol.h \
+	fs/control/record-cuts.c \
+	fs/control/record-cuts.h \
 	fs/control/refusals.c \
 	fs/control/request-text.c \
 	fs/control/request-text.h \

@@ -83,6 +83,8 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
     return error == -ENOENT || error == -EBADMSG ? -ESTALE : error;
 }
 
+_Static_assert((int)PLAN_GROUPS_MOST == (int)GROUPS_MOST, "no world has more groups than a plan may have");
+
 static int table_begin(const struct chosen_layout *chosen, struct owner_table *t)
 {
     const struct layout *d = chosen->layout;

@@ -43,7 +43,7 @@ static int fetch_up_to(struct picture_making *m, uint64_t wanted)
     if (!bytes)
         return str_no_memory(m->why);
     m->bytes = bytes;
-    const struct stream_access access = {m->control->config.store, job_gave_up, m->job};
+    const struct stream_access access = {m->control->config.store, job_gave_up, m->job, NULL};
     int error = stream_read_file(&access, m->key.file, m->have, wanted - m->have, bytes + m->have);
     m->have = error ? m->have : wanted;
     return error;

@@ -22,6 +22,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum {
     LOOKS = 8192, /* number of cached headers */
@@ -29,6 +30,9 @@ enum {
     MEMORY_PATIENCE = 30, /* seconds to wait for memory of other requests */
     READING_MS = 1000,    /* a reader that has not asked for this long has finished; */
     READING_MOST = 10,    /* so has one that has had the image for this many seconds */
+    PLACES_MOST = 4096,   /* number of images, or */
+    PLACES_PART = 4,      /* this part of the open files that the process may have, */
+    PLACES_LEAST = 64,    /* but more than there are workers */
 };
 
 /* While it is being made, the item's bytes are its room and the memory shared with the decoding process; then its
@@ -39,7 +43,7 @@ struct made_picture {
     size_t room;
     size_t left;   /* bytes that were not read yet */
     pid_t reader;  /* the last reader, */
-    uint64_t used; /* and when it read */
+    uint64_t read; /* and when it read */
     uint64_t made; /* when it was made */
     struct charge charge;
 };
@@ -57,6 +61,7 @@ struct picture_look {
 
 struct pictures {
     uint64_t most;
+    unsigned places;
     struct crew *crew;
     struct kept kept;
     /* guarded by kept.lock: */
@@ -82,6 +87,13 @@ static void memory_free(struct kept_item *item)
     charge_fini(&k->charge);
 }
 
+static unsigned choose_places(void)
+{
+    struct rlimit limit;
+    rlim_t places = getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur / PLACES_PART;
+    return places > PLACES_MOST ? PLACES_MOST : places < PLACES_LEAST ? PLACES_LEAST : (unsigned)places;
+}
+
 int pictures_create(uint64_t most, const char *program, struct pictures **pictures)
 {
     struct pictures *p = calloc(1, sizeof *p);
@@ -91,6 +103,7 @@ int pictures_create(uint64_t most, const char *program, struct pictures **pictur
         return error;
     }
     p->most = most;
+    p->places = choose_places();
     kept_init(&p->kept, sizeof(struct made_picture), memory_free, UINT_MAX, UINT64_MAX);
     TAILQ_INIT(&p->waiting);
     *pictures = p;
@@ -122,7 +135,7 @@ static bool may_go(struct kept_item *item, pid_t asker, uint64_t now)
 {
     const struct made_picture *k = made_of(item);
     return item->ready && item->references == 0 &&
-           (k->left == 0 || (asker && k->reader == asker) || now - k->used >= READING_MS * MILLISECOND ||
+           (k->left == 0 || (asker && k->reader == asker) || now - k->read >= READING_MS * MILLISECOND ||
             now - k->made >= READING_MOST * SECOND);
 }
 
@@ -131,12 +144,15 @@ static bool room_make(struct pictures *p, struct made_picture *k, size_t room, s
                       struct kept_items *gone)
 {
     uint64_t now = clock_now(), most = p->most > room + slot ? p->most - room - slot : 0, going = 0;
+    unsigned leaving = 0;
     struct kept_item *old, *next;
-    TAILQ_FOREACH(old, &p->kept.order, by_use)
+    TAILQ_FOREACH(old, &p->kept.order, by_use) {
         going += may_go(old, asker, now) ? old->bytes : 0;
-    if (p->kept.bytes - going > most)
+        leaving += may_go(old, asker, now);
+    }
+    if (p->kept.bytes - going > most || p->kept.count - leaving > p->places)
         return false;
-    for (old = TAILQ_FIRST(&p->kept.order); old && p->kept.bytes > most; old = next) {
+    for (old = TAILQ_FIRST(&p->kept.order); old && (p->kept.bytes > most || p->kept.count > p->places); old = next) {
         next = TAILQ_NEXT(old, by_use);
         if (!may_go(old, asker, now))
             continue;
@@ -145,6 +161,8 @@ static bool room_make(struct pictures *p, struct made_picture *k, size_t room, s
             k->frame = made_of(old)->frame;
             made_of(old)->frame = frame;
         }
+        if (p->kept.count > p->places && made_of(old)->left > 0)
+            kept_crowd(&p->kept, old);
         kept_remove(&p->kept, old, gone);
     }
     /* A frame that is only slightly too large is not shrunk: allocating again, for the next image, takes longer. */
@@ -263,7 +281,7 @@ static void picture_made(struct pictures *p, struct made_picture *k, int error, 
     p->stats.failed += error && error != -EINTR;
     p->stats.decoded += !error;
     p->stats.nanoseconds += error ? 0 : took;
-    k->used = k->made = clock_now();
+    k->read = k->made = clock_now();
     pthread_mutex_unlock(&p->kept.lock);
     if (error)
         kept_fail(&p->kept, item_of(k));
@@ -312,7 +330,7 @@ void pictures_put(struct pictures *p, struct decoded_picture *picture, size_t re
     pthread_mutex_lock(&p->kept.lock);
     k->left -= read < k->left ? read : k->left;
     k->reader = reader;
-    k->used = clock_now();
+    k->read = clock_now();
     pthread_mutex_unlock(&p->kept.lock);
     kept_put(&p->kept, &picture->item);
 }
@@ -328,6 +346,12 @@ bool pictures_known(struct pictures *p, struct picture_key key, uint64_t *length
     if (known)
         *length = making_expect(&m);
     return known;
+}
+
+bool pictures_crowded(struct pictures *p, unsigned *places)
+{
+    *places = p->places;
+    return kept_crowded(&p->kept);
 }
 
 void pictures_stats(struct pictures *p, struct picture_stats *stats)

@@ -2,7 +2,8 @@
  *
  * The functions may wait for the store, for a decoding process, and for room: call them from workers. All requests for
  * an image wait for the first one. The memory is bounded by the mount's `decoded=`, except that one image may be
- * larger; it is charged to the requests' memory.
+ * larger; it is charged to the requests' memory. Each image has a descriptor and a mapping, so their number is also
+ * bounded.
  *
  * libjpeg runs in processes of a crew, with limits on pixels, scans and memory. If a process dies of an image, or
  * hangs, only readers of this image get EIO. */
@@ -53,6 +54,8 @@ struct picture_stats {
     uint64_t nanoseconds; /* of decoding, without fetching */
     uint64_t kept;        /* bytes, including images in progress */
 };
+/* kept_crowded: images were removed before they were read to their end. `places`: the most images. */
+bool pictures_crowded(struct pictures *pictures, unsigned *places);
 void pictures_stats(struct pictures *pictures, struct picture_stats *stats);
 
 #endif

@@ -45,7 +45,7 @@ int content_make(struct request_job *job, const char *name, struct plan_origin *
     CLEANUP_STR struct str reply = STR_INIT;
     const struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid, &reply, why};
     struct plan_question question = {.asker = &asker, .stream = &content->stream};
-    CLEANUP_FREE char *pairs = strdup(name);
+    CLEANUP_FREE char *pairs = node_texts_expand(&control->node_texts, name);
     int error = pairs ? content_parse(control, pairs, &question.wanted, why) : -ENOMEM;
     if (!error) {
         question.wanted.pinned = true;

@@ -14,7 +14,6 @@
 #include "fs/base/log.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 enum { FILES_KNOWN = 4096, FILES_OTHERS = 1024 }; /* others: the first places, for users other than the owner */
@@ -59,7 +58,7 @@ struct plan_files *plan_files_create(void)
     struct plan_files *files = calloc(1, sizeof *files);
     if (!files)
         return NULL;
-    kept_init(&files->contents, sizeof(struct kept_content), content_fini, UINT_MAX, 0);
+    kept_init(&files->contents, sizeof(struct kept_content), content_fini, FILES_KNOWN, 0);
     pthread_mutex_init(&files->lock, NULL);
     return files;
 }
@@ -138,7 +137,7 @@ static struct digest costs_of(struct control *control, const char *name)
 /* The current meaning of a name: sets meaning and layout. */
 static int find_meaning(struct control *control, const char *name, struct request_file *file, struct str *why)
 {
-    CLEANUP_FREE char *text = strdup(name);
+    CLEANUP_FREE char *text = node_texts_expand(&control->node_texts, name);
     struct plan_request wanted;
     int error = text ? content_parse(control, text, &wanted, why) : -ENOMEM;
     if (!error && !wanted.pinned)

@@ -4,6 +4,8 @@
 
 #include "fs/plan/order.h"
 
+#include <errno.h>
+
 /* A given order has at most one entry per two bytes. */
 static uint64_t given_bytes_most(const struct plan_question *question, uint64_t n)
 {
@@ -66,4 +68,40 @@ int plan_order_make(const struct plan_memory_of *of, const struct plan_question 
         plan_without_number(&left, order->bytes, n);
     plan_without_fini(&left);
     return error;
+}
+
+int plan_order_digest(const struct plan_question *question, struct samples *list, struct samples *without,
+                      struct order_digest *order)
+{
+    struct digest of[] = {{{0}}, {{0}}};
+    int error = samples_path_digest(list, &of[0]);
+    if (!error && without)
+        error = samples_path_digest(without, &of[1]);
+    if (error)
+        return str_no_memory(question->asker->why);
+    order->part[ORDER_SAMPLES] = digest_head(&of[0]);
+    order->part[ORDER_WITHOUT] = digest_head(&of[1]);
+    order->part[ORDER_SEQUENCE] = plan_request_sequence(&question->wanted, question->payload, question->payload_length);
+    return 0;
+}
+
+/* What a local epoch read before `skip` depends on the layout, which may have changed since. */
+static int check_skip(const struct plan_request *w, uint32_t nodes, struct str *why)
+{
+    if (w->mode != PLAN_LOCAL || w->skip == 0 || w->pinned || w->digested || nodes == 1)
+        return 0;
+    return str_fail(why, -EINVAL,
+                    "`skip` with `mode=local` needs `layout=`, the layout of the epoch's first plan: with another "
+                    "layout, samples would be lost or repeated");
+}
+
+int plan_order_resume(const struct plan_question *question, struct samples *list, struct samples *without,
+                      uint32_t nodes)
+{
+    const struct plan_request *w = &question->wanted;
+    struct order_digest order;
+    int error = check_skip(w, nodes, question->asker->why);
+    if (!error && w->resumes)
+        error = plan_order_digest(question, list, without, &order);
+    return error || !w->resumes ? error : order_digest_check(&order, &w->resume, question->asker->why);
 }

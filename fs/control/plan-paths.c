@@ -41,8 +41,8 @@ static uint64_t part_of(const struct plan_shape *s, const struct plan_request *w
                         uint64_t *from)
 {
     uint64_t share = batches_share(s->last, s->ranks, rank), full = s->full / w->batch;
-    *from = plan_shape_place(s, rank) + (i < full ? i * w->batch : s->full + (i - full) * share);
-    return i < full ? w->batch : share;
+    *from = plan_shape_place(s, rank) + (i < full ? i * w->batch : s->full + (i - full) * share) - (i ? s->crop : 0);
+    return (i < full ? w->batch : share) - (i ? 0 : s->crop);
 }
 
 int plan_walk(const struct plan_listing *plan, plan_visit visit, void *user)

@@ -2,6 +2,7 @@
 #include "fs/control/plan-view.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/list-sharing.h"
 #include "fs/control/plans.h"
 #include "fs/control/verbs.h"
 
@@ -104,4 +105,19 @@ void verb_plan_add_status(struct json *json, struct control *control)
         }
     json_end_array(json);
     json_end_object(json);
+}
+
+void plan_view_add_lacking(struct json *json, struct control *control, const struct plan_request *r)
+{
+    const char *const names[] = {r->samples, r->without, r->cost};
+    uint32_t node[LACKING_MOST];
+    bool lacks[NODES_MOST] = {false};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (uint32_t n = names[i] ? sharing_lacking(control, names[i], node) : 0; n > 0; n--)
+            lacks[node[n - 1]] = true;
+    json_begin_array(json, "lacking");
+    for (uint32_t v = 0; v < NODES_MOST; v++)
+        if (lacks[v])
+            json_uint(json, NULL, v);
+    json_end_array(json);
 }

@@ -4,6 +4,9 @@
 
 #include "fs/base/json.h"
 #include "fs/catalog/samples.h"
+#include "fs/plan/plan-request.h"
+
+struct control;
 
 struct planned;
 struct store;
@@ -19,5 +22,8 @@ void plan_view_add(struct json *json, const struct planned *planned);
 /* How much of what this node's ranks read is cached here now, even if the plan's layout gives it to other owners. */
 void plan_view_add_held(struct json *json, const struct planned *planned, const struct plan_ranks *ranks,
                         const struct samples *list, struct store *store);
+
+/* Which nodes lack the lists of the request, as far as this node knows. */
+void plan_view_add_lacking(struct json *json, struct control *control, const struct plan_request *request);
 
 #endif

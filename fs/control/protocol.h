@@ -15,7 +15,7 @@ struct charge;
 struct control;
 struct request;
 
-enum { REQUEST_LINE_MOST = 65536 }; /* maximum bytes of the first line */
+enum { REQUEST_LINE_MOST = 1 << 20 }; /* maximum bytes of the first line */
 
 /* The process that asks. */
 struct asker {

@@ -34,8 +34,9 @@ static bool turn_is_over(void *user)
 static struct ahead_read read_of(fuse_req_t req, struct epoch_stream *stream, const struct request_job *job)
 {
     uint64_t length = epoch_stream_length(stream), left = job->offset < length ? length - job->offset : 0;
+    struct control *control = control_of(req);
     return (struct ahead_read){.stream = stream,
-                               .access = {control_of(req)->config.store, job_gave_up, (void *)job},
+                               .access = {control->config.store, job_gave_up, (void *)job, control->cuts},
                                .ino = job->ino,
                                .offset = job->offset,
                                .n = job->size < left ? job->size : (size_t)left};

@@ -80,13 +80,15 @@ static void begin_request(struct stream *s)
     s->state = STREAM_REQUEST;
 }
 
-/* The request will not run. Its first line is kept for `errors`; the rest is freed. */
+enum { DOOMED_MOST = 4096 };
+
+/* The request will not run. The begin of its first line is kept for `errors`; the rest is freed. */
 static void doom_request(struct stream *s, int error, bool loud, struct str *why)
 {
     struct request_text line = REQUEST_TEXT_INIT;
     size_t n = first_line(&s->request);
     if (n)
-        request_text_add(&line, s->directory, s->request.data, n < s->rules->line_most ? n : s->rules->line_most);
+        request_text_add(&line, s->directory, s->request.data, n < DOOMED_MOST ? n : DOOMED_MOST);
     request_text_fini(&s->request);
     charge_fini(&s->charge);
     s->request = line;

@@ -73,6 +73,11 @@ static void await_report(const struct control *control, const struct feed_end *e
 
 static int refuse_list(const struct feed_end *end, int error, struct str *why)
 {
+    if (error == -EEXIST)
+        return str_fail(why, -EINVAL,
+                        "several plans have a list of epoch %" PRIu64 ", rank %" PRIu32
+                        " in progress: add digest=, the digest of the plan",
+                        end->epoch, end->rank);
     return str_fail(why, error,
                     "there is no list of epoch %" PRIu64 ", rank %" PRIu32
                     " in progress: request the plan with feed=yes, or read "

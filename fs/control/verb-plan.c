@@ -18,6 +18,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/json.h"
 #include "fs/plan/list-format.h"
+#include "fs/plan/order-digest.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -72,17 +73,6 @@ static int place_ranks(struct making *m)
     return error ? error : plan_units_join(&m->units, t, samples_count(m->list), &m->charge, m->why);
 }
 
-/* What a local epoch read before `skip` depends on the layout, which may have changed since. */
-static int check_skip(const struct making *m)
-{
-    const struct plan_request *w = m->wanted;
-    if (w->mode != PLAN_LOCAL || w->skip == 0 || w->pinned || w->digested || m->table->owners.nodes == 1)
-        return 0;
-    return str_fail(m->why, -EINVAL,
-                    "`skip` with `mode=local` needs `layout=`, the layout of the epoch's first plan: with another "
-                    "layout, samples would be lost or repeated");
-}
-
 /* A node without a layout may have joined a world meanwhile: then that world's layout is used. */
 static int making_prepare(struct making *m)
 {
@@ -94,8 +84,6 @@ static int making_prepare(struct making *m)
     if (!error)
         error = owners_find(m->control, m->list, m->wanted->pinned || !digest_equal(&layout, &none) ? &layout : NULL,
                             m->question->asker, &m->table);
-    if (!error)
-        error = check_skip(m);
     if (!error && m->wanted->without)
         error = lists_get(m->control, m->wanted->without, m->question->asker, &m->without);
     if (!error)
@@ -134,7 +122,8 @@ static struct digest making_terms(const struct making *m)
     return hash128(&made_of, sizeof made_of, 0);
 }
 
-/* The hash of all inputs, without which part of the plan is requested. */
+/* The hash of all inputs, without which part of the plan is requested. With the hash of the numbers it is the digest of
+ * the plan: what covers less would let ranks with other samples, or in other places, agree. */
 static struct digest making_key(const struct making *m, const struct digest *terms)
 {
     const struct plan_request *w = m->wanted;
@@ -184,8 +173,7 @@ static int fill_planned(struct making *m, struct plan *plan, struct planned *pla
     if (error)
         return error;
     error = plan_run(plan, planned->lists, &m->stop, &planned->summary);
-    /* also of the samples: ranks that have different lists of one name must not agree */
-    const struct digest pair[] = {planned->summary.digest, *samples_digest(m->list)};
+    const struct digest pair[] = {planned->summary.digest, planned->item.key};
     planned->summary.digest = hash128(pair, sizeof pair, 0);
     if (error == -ERANGE)
         str_adds(m->why, "`cost`: the samples of a step, or of a window, cost more than 2^52 together");
@@ -355,8 +343,15 @@ static int reply_with(struct making *m, const struct planned *planned)
         return error;
     }
     const struct plan_ranks ranks = ranks_of(m);
+    struct order_digest order;
+    char text[ORDER_DIGEST_TEXT];
+    int error = plan_order_digest(m->question, m->list, m->without, &order);
+    if (error)
+        return error;
     json_begin_object(&json, NULL);
     plan_view_add(&json, planned);
+    json_string(&json, "order", order_digest_format(&order, text));
+    plan_view_add_lacking(&json, m->control, w);
     plan_view_add_held(&json, planned, &ranks, m->list, m->control->config.store);
     json_end_object(&json);
     str_adds(reply, "\n");
@@ -406,6 +401,8 @@ int plan_answer(struct control *control, const struct plan_question *question, s
                        .stop = {asker->gave_up, asker->user}};
     struct planned *planned;
     int error = making_prepare(&m);
+    if (!error)
+        error = plan_order_resume(question, m.list, m.without, m.table->owners.nodes);
     if (!error)
         error = find_plan(&m, &planned);
     if (!error) {

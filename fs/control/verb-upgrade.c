@@ -1,4 +1,5 @@
 /* `upgrade`: the keeper replaces this server with the installed program (fs/keeper/program.h), if that is another one.
+ * If this server is the installed program and on trial, the upgrade has begun already.
  * The reply only confirms the request; `program` in `status` shows the result. */
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
@@ -24,13 +25,11 @@ static int upgrade_run(struct control *control, const struct request *request, c
     if (!handover || (asker->charge && asker->charge->other))
         return str_fail(asker->why, -EPERM, "only the mount's owner may upgrade it");
     uint32_t state = atomic_load(&handover->program);
-    if (state != PROGRAM_TRIAL && runs_installed()) {
-        str_adds(asker->reply, "current\n");
-        return 0;
-    }
-    if (state != PROGRAM_TRIAL)
-        atomic_compare_exchange_strong(&handover->program, &state, PROGRAM_ASKED);
-    str_adds(asker->reply, "begun\n");
+    bool installed = runs_installed();
+    /* a trial of another program than the installed one must not be taken for this upgrade */
+    while (!installed && !atomic_compare_exchange_strong(&handover->program, &state, PROGRAM_ASKED))
+        ;
+    str_adds(asker->reply, installed && state != PROGRAM_TRIAL ? "current\n" : "begun\n");
     return 0;
 }
 

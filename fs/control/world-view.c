@@ -221,7 +221,8 @@ void world_view_add_rejoin(const struct control *control, const struct world_vie
 {
     CLEANUP_STR struct str hosts = STR_INIT;
     bool all = add_hosts(control, view, &hosts);
-    str_addf(text, "mpirun%s -n %u ", control->config.mount->owner_uid == 0 ? " --allow-run-as-root" : "", view->nodes);
+    str_addf(text, "mpirun%s --bind-to none -n %u ",
+             control->config.mount->owner_uid == 0 ? " --allow-run-as-root" : "", view->nodes);
     if (all && !hosts.failed) {
         str_adds(text, "--host ");
         str_add_shell_quoted(text, hosts.data);

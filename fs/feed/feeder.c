@@ -12,10 +12,10 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -300,7 +300,7 @@ static void feeder_pause(struct feeder *f)
         if (pause_asked)
             end = clock_now() + PAUSE_S * SECOND;
         pause_asked = 0;
-        poll(NULL, 0, PAUSE_MS);
+        ready_wait(NULL, 0, PAUSE_MS);
     } while (!resume_asked && clock_now() < end);
     atomic_store(&f->feed->paused, 0);
     prctl(PR_SET_NAME, shown);
@@ -317,8 +317,8 @@ static void feeder_sleep(const struct feeder *f, uint64_t wait)
 {
     struct pollfd seen = {.fd = f->pace ? pace_fd(f->pace) : -1, .events = POLLIN};
     uint64_t longest = coverage_any(f->coverage) ? END_MS * MILLISECOND : wait;
-    const struct timespec time = {0, (long)(longest < wait ? longest : wait)};
-    if (wait >= IDLE_MS * MILLISECOND && ppoll(&seen, 1, &time, NULL) > 0)
+    int milliseconds = (int)((longest < wait ? longest : wait) / MILLISECOND);
+    if (wait >= IDLE_MS * MILLISECOND && ready_wait(&seen, 1, milliseconds) > 0)
         clock_sleep(GATHER_US * 1000);
     else if (wait < IDLE_MS * MILLISECOND)
         clock_sleep(wait);

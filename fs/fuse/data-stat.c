@@ -18,6 +18,7 @@ int data_stat(const struct data_mount *m, fuse_ino_t ino, struct stat *st)
     int error = catalog_stat(m->catalog, ino == data_control_ino(m) ? CATALOG_ROOT : ino, st);
     if (error)
         return error;
+    st->st_mode = store_limit_mode(m->store, ino, st->st_mode);
     st->st_blksize = BLOCK;
     if (ino == data_control_ino(m))
         data_control_stat(m, st);

@@ -7,7 +7,8 @@
  *   replies   any thread may reply, through write_reply, which libfuse calls
  *   watch     answers for a process that dies; the handler's own reply then comes too late
  *
- * `lock` guards `initialised` and `ended`; `changed` signals changes of these and of `stopping`. */
+ * `lock` guards `initialised`, `ended` and what the lane bars; `changed` signals changes of the first two and of
+ * `stopping`. */
 #include "fs/fuse/session.h"
 
 #include "fs/base/cleanup.h"
@@ -25,6 +26,8 @@
 
 enum {
     SESSION_FDS = REPLY_FDS,
+    STRICT_BLAME = 2 * BLAME_DIED,
+    BAR_S = 60, /* how long READs fail that ended servers */
     KICK = SIGUSR1,
 };
 
@@ -159,13 +162,28 @@ static void handle_interrupt(struct session *s, const struct fuse_in_header *in)
     }
 }
 
-static void refuse_poison(struct session *s, const struct fuse_in_header *in)
+/* Is this a request that ends servers, or a READ of what has ended some? Then it fails now. */
+static bool refuse_poison(struct session *s, int slot, const struct fuse_in_header *in)
 {
-    log_error(
-        "%s mount: request %u on inode %llu: %d servers in a row died while it was in progress: it fails with EIO",
-        s->config.name, in->opcode, (unsigned long long)in->nodeid, POISON_DEATHS);
+    bool strict = s->config.strict_reads && in->opcode == FUSE_READ;
+    unsigned blame = slots_blame(s->slots, slot);
+    bool poison = blame >= (strict ? STRICT_BLAME : BLAME_MOST);
+    if (!poison && (atomic_load_explicit(&s->config.lane->barred, memory_order_relaxed) == 0 ||
+                    !lane_bars(s->config.lane, in, clock_now())))
+        return false;
+    if (poison) {
+        log_error("%s mount: request %u on inode %llu: each of the last servers died while it was in progress: "
+                  "it fails with EIO%s",
+                  s->config.name, in->opcode, (unsigned long long)in->nodeid,
+                  in->opcode != FUSE_READ ? ""
+                  : strict                ? ", and so does each READ of this file for a minute"
+                                          : ", and so does each READ of these bytes for a minute");
+        LOCK_SCOPE(&s->lock);
+        lane_bar_read(s->config.lane, in, strict, clock_now() + BAR_S * SECOND);
+    }
     reply_error(s->config.fd, in->unique, -EIO);
     slots_answered(s->slots, in->unique);
+    return true;
 }
 
 /* Answer the request in a slot, now or by another thread. True: the slot is the caller's again. */
@@ -190,9 +208,7 @@ static bool session_handle(struct session *s, int slot)
     }
     slots_begin(s->slots, slot);
     current = (struct session_request){s, in->unique};
-    if (slots_deaths(s->slots, slot) >= POISON_DEATHS)
-        refuse_poison(s, in);
-    else
+    if (!refuse_poison(s, slot, in))
         pass_on(s, in, in->len);
     current = (struct session_request){0};
     return slots_end(s->slots, slot);
@@ -375,7 +391,7 @@ int session_create(const struct session_config *config, struct session **session
     fuse_set_log_func(to_log);
     char *name = (char *)config->name;
     struct fuse_args args = FUSE_ARGS_INIT(1, &name);
-    int error = slots_create(config->lane, &s->slots);
+    int error = slots_create(config->lane, config->killed ? BLAME_KILLED : BLAME_DIED, &s->slots);
     if (error)
         goto error;
     error = -ENOMEM;
@@ -424,6 +440,12 @@ struct session_request session_request(void)
 void session_drop_pages(struct session *session, uint64_t ino, uint64_t offset, uint64_t length)
 {
     fuse_lowlevel_notify_inval_inode(session->fuse, ino, (off_t)offset, (off_t)length);
+}
+
+void session_drop_attributes(struct session *session, uint64_t ino)
+{
+    if (wait_initialised(session))                                   /* before, libfuse would lose it */
+        fuse_lowlevel_notify_inval_inode(session->fuse, ino, -1, 0); /* a negative offset: no pages */
 }
 
 void session_resume(const struct session_request *request)

@@ -17,8 +17,12 @@ struct session_config {
     struct lane *lane; /* its slots and its recorded INIT in shared memory */
     int threads;
     const struct fuse_lowlevel_ops *ops;
-    void *user;          /* fuse_req_userdata */
-    bool interrupts;     /* pass FUSE_INTERRUPT to libfuse */
+    void *user;      /* fuse_req_userdata */
+    bool interrupts; /* pass FUSE_INTERRUPT to libfuse */
+    /* A READ fails with EIO after two servers died while it was in progress, and then all READs of its file for a
+     * minute; else after BLAME_MOST, and then READs that overlap it. */
+    bool strict_reads;
+    bool killed;         /* the last server did not die by itself: it was killed */
     bool foreign_pids;   /* process ids of requests mean nothing here: each becomes 0 */
     struct pulse *pulse; /* enables the watch over waiting requests (watch.h), which INTERRUPT serves. NULL: none */
     /* Called by the watch: nobody waits for this request. True: it is answered, or just being answered; else it
@@ -51,5 +55,7 @@ void session_resume(const struct session_request *request);
 /* Makes the kernel drop a range of a file's pages. This waits for READs of these pages, so a thread that owes a reply
  * must not call it. */
 void session_drop_pages(struct session *session, uint64_t ino, uint64_t offset, uint64_t length);
+/* Makes the kernel ask for an inode's attributes again. Waits only for INIT, and the session's end. */
+void session_drop_attributes(struct session *session, uint64_t ino);
 
 #endif

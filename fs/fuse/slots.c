@@ -40,7 +40,8 @@ struct slot_stack {
 
 struct slots {
     struct lane *lane;
-    uint32_t self; /* process id */
+    uint32_t self;  /* process id */
+    unsigned blame; /* for the death of the last server */
     pthread_mutex_t lock;
     pthread_cond_t freed;                         /* signals: a slot was freed, or `stopping` */
     bool stopping;                                /* guarded by lock */
@@ -69,7 +70,7 @@ static enum slot_state state_of(const struct slot *slot)
     return atomic_load_explicit(&slot->word, memory_order_acquire) & 255;
 }
 
-unsigned slots_deaths(const struct slots *s, int slot)
+unsigned slots_blame(const struct slots *s, int slot)
 {
     return atomic_load_explicit(&lane_slot(s->lane, slot)->word, memory_order_relaxed) >> 8;
 }
@@ -108,11 +109,10 @@ static void check_state(const struct slots *s, int i, enum slot_state state)
     (void)s, (void)i, (void)state;
 }
 
-static void set_state(struct slots *s, int i, enum slot_state state, unsigned deaths)
+static void set_state(struct slots *s, int i, enum slot_state state, unsigned blame)
 {
     check_state(s, i, state);
-    atomic_store_explicit(&lane_slot(s->lane, i)->word, state | (deaths > 255 ? 255 : deaths) << 8,
-                          memory_order_release);
+    atomic_store_explicit(&lane_slot(s->lane, i)->word, state | (blame > 255 ? 255 : blame) << 8, memory_order_release);
 }
 
 static bool reader_lingers(const struct slot *slot)
@@ -124,26 +124,29 @@ static void slot_recover(struct slots *s, int i)
 {
     const struct slot *slot = lane_slot(s->lane, i);
     enum slot_state state = state_of(slot);
-    unsigned deaths = state == SLOT_WAITING ? slots_deaths(s, i) : state == SLOT_RUNNING ? slots_deaths(s, i) + 1 : 0;
+    unsigned blame = state == SLOT_WAITING   ? slots_blame(s, i)
+                     : state == SLOT_RUNNING ? slots_blame(s, i) + s->blame
+                                             : 0;
     bool open = state == SLOT_READING && reader_lingers(slot); /* checked before the header: see slots_late */
     bool request = has_request(s->lane, i);
     if (open && !request) {
         stack_push(&s->late, i);
     } else if (request && state > SLOT_FREE && state <= SLOT_WAITING) {
-        set_state(s, i, SLOT_WAITING, deaths);
-        stack_push(deaths ? &s->suspect : &s->fresh, i);
+        set_state(s, i, SLOT_WAITING, blame);
+        stack_push(blame ? &s->suspect : &s->fresh, i);
     } else {
         set_state(s, i, SLOT_FREE, 0);
         stack_push(&s->free, i);
     }
 }
 
-int slots_create(struct lane *lane, struct slots **slots)
+int slots_create(struct lane *lane, unsigned blame, struct slots **slots)
 {
     struct slots *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
     s->lane = lane;
+    s->blame = blame;
     s->self = (uint32_t)getpid();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->freed, NULL);
@@ -304,7 +307,7 @@ void slots_begin(struct slots *s, int i)
     e->unique = lane_request(s->lane, i)->unique;
     unsigned bucket = bucket_of(e->unique);
     pthread_mutex_t *lock = stripe_of(s, e->unique);
-    set_state(s, i, SLOT_RUNNING, slots_deaths(s, i));
+    set_state(s, i, SLOT_RUNNING, slots_blame(s, i));
     LOCK_SCOPE(lock);
     e->busy = true;
     e->answered = false;
@@ -340,7 +343,7 @@ bool slots_end(struct slots *s, int i)
     if (!answered) {
         give_rest_back(s, i);
         if (!e->resumed)
-            set_state(s, i, SLOT_PARKED, slots_deaths(s, i));
+            set_state(s, i, SLOT_PARKED, slots_blame(s, i));
     }
     pthread_mutex_unlock(lock);
     if (suspect) {
@@ -394,7 +397,7 @@ void slots_resume(struct slots *s, uint64_t unique)
     int i = find_entry(s, unique);
     if (i != SLOT_NONE) {
         s->entry[i].resumed = true;
-        set_state(s, i, SLOT_RUNNING, slots_deaths(s, i));
+        set_state(s, i, SLOT_RUNNING, slots_blame(s, i));
     }
 }
 

@@ -6,12 +6,16 @@
 
 #include <stdbool.h>
 
-enum { SLOT_NONE = -1, POISON_DEATHS = 3 };
+enum { SLOT_NONE = -1 };
+
+/* What the death of a server adds to the blame of each request that was in progress. One that was killed from outside
+ * says little: somebody kills servers, or memory is short. */
+enum { BLAME_KILLED = 1, BLAME_DIED = 4, BLAME_MOST = 3 * BLAME_DIED };
 
 struct slots;
 
-/* Sorts the slots that earlier servers left; see the picture in lane.h. */
-int slots_create(struct lane *lane, struct slots **slots);
+/* Sorts the slots that earlier servers left; see the picture in lane.h. `blame`: for the death of the last one. */
+int slots_create(struct lane *lane, unsigned blame, struct slots **slots);
 void slots_destroy(struct slots *slots);
 size_t slots_count(const struct slots *slots); /* number of all slots */
 
@@ -24,7 +28,7 @@ void slots_stop(struct slots *slots);
 /* A request that an earlier server left, or SLOT_NONE. Requests that were running when a server died are returned one
  * by one, so that the one that kills servers is found. */
 int slots_replay(struct slots *slots);
-unsigned slots_deaths(const struct slots *slots, int slot);
+unsigned slots_blame(const struct slots *slots, int slot);
 /* Slots that a dying server may still read into. Returns one that has received a request (treat it as from
  * slots_replay), or SLOT_NONE. `left`: number of slots that are still open. */
 int slots_late(struct slots *slots, int *left);

@@ -42,6 +42,11 @@ void codec_reader_fini(struct codec_reader *reader);
  * on what cannot be decoded. */
 void codec_reader_open(struct codec_reader *reader, unsigned profile, struct image_info *info);
 
+/* How image_decoded scales down, in eighths, and whether it exchanges width and height. */
+enum { DECODED_EIGHTHS = 8 };
+uint32_t decoded_scale(const struct image_info *info, const struct image_wish *wish);
+bool decoded_transposed(const struct image_info *info, const struct image_wish *wish);
+
 bool codec_is_profile(const struct jpeg_marker_struct *marker);
 
 #endif

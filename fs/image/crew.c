@@ -7,6 +7,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/parcel.h"
+#include "fs/image/allowance.h"
 #include "fs/image/crew-inside.h"
 #include "fs/image/frame.h"
 
@@ -25,6 +26,8 @@ enum {
     ANSWER_MOST = 64 << 20, /* bytes */
     TRIES = 3,              /* number of idle processes that may be found dead */
     SLOT_KEPT = 2 << 20,    /* bytes of an idle process's slot */
+    HEAD = 64 << 10,        /* most headers are shorter */
+    PROCESS_COST = 4 << 20, /* bytes that a process needs for any image */
 };
 
 struct crew_worker {
@@ -39,6 +42,8 @@ struct crew {
     char *program;
     uint64_t patience;     /* nanoseconds */
     struct crew_care care; /* for crew_shrink */
+    bool bounded;          /* `allowance` is used */
+    struct allowance allowance;
     pthread_mutex_t lock;
     LIST_HEAD(, crew_worker) idle, busy; /* guarded by lock */
     bool stopped;                        /* guarded by lock */
@@ -55,6 +60,7 @@ int crew_create(const char *program, struct crew **crew)
     }
     c->patience = clock_bound("DEALFS_IMAGE_PATIENCE", PATIENCE);
     pthread_mutex_init(&c->lock, NULL);
+    allowance_init(&c->allowance, 0);
     *crew = c;
     return 0;
 }
@@ -62,6 +68,12 @@ int crew_create(const char *program, struct crew **crew)
 void crew_heed(struct crew *c, struct crew_care care)
 {
     c->care = care;
+}
+
+void crew_allow(struct crew *c, uint64_t bytes)
+{
+    c->bounded = true;
+    c->allowance.most = bytes;
 }
 
 /* --- processes --- */
@@ -150,6 +162,7 @@ void crew_destroy(struct crew *c)
     KEEP_ERRNO;
     crew_rest(c);
     pthread_mutex_destroy(&c->lock);
+    allowance_fini(&c->allowance);
     free(c->program);
     free(c);
 }
@@ -249,9 +262,10 @@ static bool answer_is_sound(const struct crew_question *question, const struct c
         return info->width - 1 < IMAGE_SIDE_MOST && info->height - 1 < IMAGE_SIDE_MOST &&
                (uint64_t)info->width * info->height <= IMAGE_PIXELS_MOST &&
                (info->components == 1 || info->components == 3) && info->orientation - 1 < 8;
-    default:
-        return answer->length == 0;
+    case CREW_DECODE:
+        break;
     }
+    return answer->length == 0;
 }
 
 /* The text goes into logs, and may be controlled by an image. */
@@ -366,20 +380,63 @@ static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, str
     return order->answer.verdict;
 }
 
-enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, const struct image_shrinking *wanted,
-                               struct str *out, struct image_reason *reason)
-{
-    const struct crew_file file = {bytes, n, c->care};
-    struct crew_order order = {.question = {.task = CREW_SHRINK, .shrinking = *wanted}, .file = &file, .out = out};
-    return crew_ask(c, &order, reason);
-}
-
 enum image_verdict crew_probe(struct crew *c, const struct crew_file *file, struct image_info *info,
                               struct image_reason *reason)
 {
     struct crew_order order = {.question = {.task = CREW_PROBE}, .file = file};
     enum image_verdict verdict = crew_ask(c, &order, reason);
     *info = order.answer.info;
+    return verdict;
+}
+
+/* --- scaling, within the allowance --- */
+
+/* Bytes that image_shrink needs: the decoded and the scaled image, coefficients, and the file in both processes. */
+static uint64_t shrink_cost(const struct image_info *info, const struct image_shrinking *wanted, size_t n)
+{
+    const struct image_wish wish = {.side = 2 * wanted->side, .channels = 1};
+    struct image_pixels from = image_decoded(info, &wish), to = from;
+    to.width = info->width;
+    to.height = info->height;
+    if (!image_fit(wanted->side, &to.width, &to.height))
+        return PROCESS_COST;
+    uint64_t coefficients = info->scans ? (uint64_t)info->width * info->height * info->components * sizeof(int16_t) : 0;
+    return PROCESS_COST + image_pixels_size(&from) + image_pixels_size(&to) + coefficients + 2 * (uint64_t)n;
+}
+
+/* IMAGE_FINE, although the header is bad: then image_shrink says so, and needs no memory. */
+static enum image_verdict ask_cost(struct crew *c, const struct crew_file *whole, const struct image_shrinking *wanted,
+                                   uint64_t *cost, struct image_reason *reason)
+{
+    struct crew_file head = {whole->bytes, whole->length < HEAD ? whole->length : HEAD, whole->care};
+    struct image_info info;
+    enum image_verdict verdict = crew_probe(c, &head, &info, reason);
+    if (verdict == IMAGE_TRUNCATED && head.length < whole->length)
+        verdict = crew_probe(c, whole, &info, reason);
+    *cost = verdict == IMAGE_FINE ? shrink_cost(&info, wanted, whole->length) : PROCESS_COST;
+    return verdict == IMAGE_CRASHED || verdict == IMAGE_NO_MEMORY ? verdict : IMAGE_FINE;
+}
+
+enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, const struct image_shrinking *wanted,
+                               struct str *out, struct image_reason *reason)
+{
+    const struct crew_file file = {bytes, n, c->care};
+    struct crew_order order = {.question = {.task = CREW_SHRINK, .shrinking = *wanted}, .file = &file, .out = out};
+    uint64_t cost;
+    if (!c->bounded)
+        return crew_ask(c, &order, reason);
+    enum image_verdict verdict = ask_cost(c, &file, wanted, &cost, reason);
+    if (verdict != IMAGE_FINE)
+        return verdict;
+    int error = allowance_take(&c->allowance, cost, c->care.gave_up, c->care.user);
+    if (error) {
+        say_failed(&order.answer, true, error);
+        if (reason)
+            *reason = order.answer.reason;
+        return order.answer.verdict;
+    }
+    verdict = crew_ask(c, &order, reason);
+    allowance_give(&c->allowance, cost);
     return verdict;
 }
 

@@ -17,9 +17,13 @@ struct crew_care {
  * concurrent caller. */
 int crew_create(const char *program, struct crew **crew);
 void crew_heed(struct crew *crew, struct crew_care care); /* for crew_shrink; before the first image */
-void crew_rest(struct crew *crew);                        /* ends idle processes, until there is work */
-void crew_stop(struct crew *crew);                        /* ends all processes: waiting callers get IMAGE_CRASHED */
-void crew_destroy(struct crew *crew);                     /* only when no caller uses it; ends the processes */
+/* Bytes of memory that processes need together for the images that crew_shrink has; an image that needs more has them
+ * alone. Each image costs a look at its header. Before the first image; default: unlimited. */
+void crew_allow(struct crew *crew, uint64_t bytes);
+#define CREW_SHRINK_MEMORY (UINT64_C(1) << 30) /* usual: as much as the limits of one image allow */
+void crew_rest(struct crew *crew);             /* ends idle processes, until there is work */
+void crew_stop(struct crew *crew);             /* ends all processes: waiting callers get IMAGE_CRASHED */
+void crew_destroy(struct crew *crew);          /* only when no caller uses it; ends the processes */
 
 /* Another process does the work. Any thread; these functions wait. IMAGE_CRASHED: the process died, or was ended after
  * a minute (DEALFS_IMAGE_PATIENCE, in seconds), or because nobody wanted the answer any more. */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EIGHTHS = 8 };
-
 struct decode_turn { /* where pixel (x, y) of the file goes, in pixels */
     ptrdiff_t origin, step_x, step_y;
 };
@@ -16,44 +14,6 @@ struct image_decoding {
     struct image_pixels *pixels;
     uint8_t *row; /* for rotated images: one row of the file */
 };
-
-/* Other scales have no vector code in the library, and cost more than they save. */
-static uint32_t scale_for(uint32_t shorter, uint32_t side)
-{
-    for (uint32_t scale = 1; side && scale < EIGHTHS; scale *= 2)
-        if (((uint64_t)shorter * scale + EIGHTHS - 1) / EIGHTHS >= side)
-            return scale;
-    return EIGHTHS;
-}
-
-static uint32_t scaled(uint32_t length, uint32_t scale)
-{
-    return (length * scale + EIGHTHS - 1) / EIGHTHS;
-}
-
-static uint32_t scale_of(const struct image_info *info, const struct image_wish *wish)
-{
-    return scale_for(info->width < info->height ? info->width : info->height, wish->side);
-}
-
-static bool is_transposed(const struct image_info *info, const struct image_wish *wish)
-{
-    return wish->upright && info->orientation >= 5;
-}
-
-struct image_pixels image_decoded(const struct image_info *info, const struct image_wish *wish)
-{
-    uint32_t scale = scale_of(info, wish);
-    struct image_pixels p = {.width = scaled(info->width, scale),
-                             .height = scaled(info->height, scale),
-                             .channels = wish->channels == 1 && info->components == 1 ? 1 : 3};
-    if (is_transposed(info, wish)) {
-        uint32_t width = p.width;
-        p.width = p.height;
-        p.height = width;
-    }
-    return p;
-}
 
 /* `w` and `h` are those of the result. Orientations 5 to 8 are 1 to 4 of the transposed image, where 6 and 8 are
  * quarter turns. */
@@ -115,11 +75,11 @@ static void decode_body(void *user)
     struct image_info info = {0};
     codec_reader_open(&d->reader, 0, &info);
     struct image_pixels expected = image_decoded(&info, d->wish);
-    codec->scale_num = scale_of(&info, d->wish);
-    codec->scale_denom = EIGHTHS;
+    codec->scale_num = decoded_scale(&info, d->wish);
+    codec->scale_denom = DECODED_EIGHTHS;
     codec->out_color_space = expected.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_calc_output_dimensions(codec);
-    bool transposed = is_transposed(&info, d->wish);
+    bool transposed = decoded_transposed(&info, d->wish);
     uint32_t width = transposed ? d->pixels->height : d->pixels->width;
     uint32_t height = transposed ? d->pixels->width : d->pixels->height;
     if (codec->output_width != width || codec->output_height != height || d->pixels->channels != expected.channels)

@@ -269,13 +269,3 @@ bool image_resize(const struct image_pixels *from, const struct image_pixels *to
     resizing_fini(&r);
     return good;
 }
-
-bool image_fit(uint32_t side, uint32_t *width, uint32_t *height)
-{
-    uint32_t *shorter = *width < *height ? width : height, *longer = *width < *height ? height : width;
-    if (side == 0 || *shorter <= side)
-        return false;
-    *longer = (uint32_t)((uint64_t)*longer * side / *shorter);
-    *shorter = side;
-    return true;
-}

@@ -1,6 +1,8 @@
 noinst_LIBRARIES += fs/image/libimage.a
 
 fs_image_libimage_a_SOURCES = \
+	fs/image/allowance.c \
+	fs/image/allowance.h \
 	fs/image/codec-inside.h \
 	fs/image/codec.c \
 	fs/image/confine.c \
@@ -15,5 +17,6 @@ fs_image_libimage_a_SOURCES = \
 	fs/image/image-encode.c \
 	fs/image/image-probe.c \
 	fs/image/image-resize.c \
+	fs/image/image-size.c \
 	fs/image/image-shrink.c \
 	fs/image/image.h

@@ -9,10 +9,12 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/keeper/backoff.h"
 #include "fs/keeper/feeding.h"
 #include "fs/keeper/oom.h"
 #include "fs/keeper/putup.h"
+#include "fs/keeper/service.h"
 #include "fs/keeper/servers.h"
 #include "fs/keeper/standby.h"
 #include "fs/keeper/stranded.h"
@@ -20,7 +22,6 @@
 #include "fs/keeper/watchdog.h"
 #include "fs/wire/handover.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -52,9 +53,8 @@ struct keeper {
     struct servers servers;
     struct feeding feeding;
     struct stranded stranded;
-    uint64_t young;    /* nanoseconds: a server that died sooner was not viable */
-    uint64_t lived_at; /* when a viable one was last seen */
-    bool renewing;     /* the server was killed so that the next one has tiers and peers again */
+    struct service service;
+    bool renewing; /* the server was killed so that the next one has tiers and peers again */
     enum coming coming;
     pid_t putting_up;
     uint64_t put_up_at;    /* when that child was started */
@@ -70,11 +70,6 @@ struct keeper {
 static bool has_flag(const struct keeper *k, enum handover_flags flag)
 {
     return atomic_load(&k->handover->flags) & flag;
-}
-
-static bool is_serving(const struct keeper *k)
-{
-    return atomic_load(&k->handover->pulse.beats) > 0;
 }
 
 /* Only the first line is sent. */
@@ -209,7 +204,7 @@ static void keeper_tick(struct keeper *k)
         return;
     if (k->ended_at == 0) {
         k->ended_at = now;
-    } else if (now - k->ended_at > CLOSING_S * SECOND) {
+    } else if (k->servers.server.id && now - k->ended_at > CLOSING_S * SECOND) {
         log_error("server %d has not ended although its mount has: it is killed", (int)k->servers.server.id);
         kill_server(k);
         k->ended_at = now;
@@ -223,9 +218,9 @@ static void look_after(struct keeper *k)
     bool up = k->coming == COMING_DONE;
     if ((!up && !k->leaving) || has_flag(k, HANDOVER_ENDED) || k->killed_at)
         return;
-    uint64_t beats = atomic_load(&k->handover->pulse.beats);
-    k->fault = watchdog_look(&k->watchdog, &k->servers.server, beats, ms);
-    if (!k->fault && program_look(&k->servers.program, k->handover, k->watchdog.silent))
+    uint64_t progress = service_progress(&k->service);
+    k->fault = watchdog_look(&k->watchdog, &k->servers.server, progress, ms);
+    if (!k->fault && program_look(&k->servers.program, k->handover, progress > 0, k->watchdog.silent))
         k->fault = ENDING_HUNG;
     if (k->fault)
         kill_server(k);
@@ -238,7 +233,8 @@ static int choose_tick(const struct keeper *k, int server)
     return server < 0 || k->leaving || k->killed_at || has_flag(k, HANDOVER_ENDED) ? TICK_MS : CALM_MS;
 }
 
-/* One iteration of the loops below. `server`: its pidfd; -1: none runs. False: the data mount has ended. */
+/* One iteration of the loops below. `server`: its pidfd; -1: none runs, or it cannot be watched. False: the data mount
+ * has just ended. */
 static bool keeper_turn(struct keeper *k, int server)
 {
     bool waits = k->coming == COMING_WAITS && !k->leaving && handover_has(FD_READY);
@@ -246,9 +242,9 @@ static bool keeper_turn(struct keeper *k, int server)
         {.fd = server, .events = POLLIN},
         {.fd = k->leaving || !handover_has(FD_LIFE) ? -1 : FD_LIFE},
         {.fd = waits ? FD_READY : -1},
-        {.fd = server < 0 ? FD_DATA : -1},
+        {.fd = server < 0 && !has_flag(k, HANDOVER_ENDED) ? FD_DATA : -1},
     };
-    int ready = poll(fd, 4, choose_tick(k, server));
+    int ready = ready_wait(fd, 4, choose_tick(k, server));
     if (ready > 0 && fd[1].revents)
         keeper_leave(k, "the process that the mount was made for has ended");
     else if (ready > 0 && fd[2].revents)
@@ -286,18 +282,19 @@ static bool server_is_dead(const struct keeper *k)
 static void watch_server(struct keeper *k)
 {
     k->killed_at = 0;
+    service_begin(&k->service);
     while (!server_is_dead(k)) {
         keeper_turn(k, k->servers.server.pidfd);
-        if (is_serving(k) && clock_now() - atomic_load(&k->handover->started) > k->young)
-            k->lived_at = clock_now();
+        service_look(&k->service);
         look_after(k);
         renew_server(k);
         keeper_tick(k);
     }
     /* the leader may die before the other threads; the status is available when all are dead */
-    poll(&(struct pollfd){.fd = k->servers.server.pidfd, .events = POLLIN}, 1, TICK_MS);
+    ready_wait(&(struct pollfd){.fd = k->servers.server.pidfd, .events = POLLIN}, 1, TICK_MS);
     reap_children(k);
-    if (is_serving(k))
+    service_look(&k->service);
+    if (service_progress(&k->service) > 0)
         stranded_forget(&k->stranded);
 }
 
@@ -311,7 +308,7 @@ static bool await_start(struct keeper *k, uint64_t pause)
             return false;
         }
         keeper_tick(k);
-        stranded_look(&k->stranded, k->lived_at);
+        stranded_look(&k->stranded, k->service.lived_at);
         if (handover_lingering(k->handover) == LINGERING_MOST)
             log_limited(LOG_LEVEL_ERROR, 60,
                         "%d killed servers cannot end (a disk or the source hangs): no other server is started",
@@ -345,9 +342,10 @@ static int64_t server_died(struct keeper *k, const char **why)
     if (k->renewing) {
         k->renewing = false;
         atomic_store(&k->handover->level, LEVEL_WHOLE);
+        servers_note_kill(&k->servers, true);
         return 0;
     }
-    bool enough = servers_note_death(&k->servers, k->fault, k->young) >= MOST_FAILURES;
+    bool enough = servers_note_death(&k->servers, k->fault, k->service.young) >= MOST_FAILURES;
     if (program_died(&k->servers.program))
         return 0;
     *why = servers_refused(&k->servers) ? "the server cannot run"
@@ -358,11 +356,28 @@ static int64_t server_died(struct keeper *k, const char **why)
     return (int64_t)backoff_died(k->handover);
 }
 
+/* While it is unknown whether the previous keeper's server lives, no other one may start, but requests to leave are
+ * heard. After the mount's end the server has as much time as any other to end. */
+static bool adopt_server(struct keeper *k)
+{
+    int adopted;
+    while ((adopted = servers_adopt(&k->servers)) < 0) {
+        if (k->ended_at && clock_now() - k->ended_at > CLOSING_S * SECOND)
+            return false;
+        if (!keeper_turn(k, -1))
+            atomic_fetch_or(&k->handover->flags, HANDOVER_ENDED);
+        keeper_tick(k);
+    }
+    return adopted == 1;
+}
+
 static int keeper_run(struct keeper *k)
 {
-    bool running = servers_adopt(&k->servers);
+    bool running = adopt_server(k);
     int64_t pause = 0;
     const char *why;
+    if (!running && has_flag(k, HANDOVER_ENDED))
+        return keeper_finish(k);
     for (;; running = false) {
         if (!running && !await_start(k, (uint64_t)pause))
             return keeper_finish(k);
@@ -416,14 +431,13 @@ static void keeper_prepare(struct keeper *k)
         keeper_leave(k, "the keeper has died before the mount was up");
     uint64_t patience = clock_bound("DEALFS_PATIENCE", SERVER_PATIENCE_S);
     k->watchdog.patience = (unsigned)(patience / MILLISECOND);
-    k->young = patience / YOUNG_PART;
-    error = servers_init(&k->servers, &k->config, k->handover, k->oom, k->young);
+    service_init(&k->service, k->handover, patience / YOUNG_PART);
+    error = servers_init(&k->servers, &k->config, k->handover, k->oom, patience / YOUNG_PART);
     if (error)
         keeper_fail("find dealfs-server beside dealfs-keeper", error);
     if (chdir("/"))
         keeper_fail("change to /", -errno);
     oom_protect(k->oom);
-    k->lived_at = clock_now();
     stranded_init(&k->stranded, k->handover, patience);
     atomic_store(&k->handover->keeper, (uint32_t)getpid());
     feeding_init(&k->feeding, &k->config, k->handover, k->oom);

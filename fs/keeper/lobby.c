@@ -11,8 +11,8 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -173,7 +173,7 @@ int lobby_await(struct lobby *l)
 {
     while (!l->end) {
         struct pollfd fd[] = {{.fd = l->signals, .events = POLLIN}, {.fd = l->listening, .events = POLLIN}};
-        poll(fd, 2, -1);
+        ready_wait(fd, 2, -1);
         int came = !fd[0].revents && fd[1].revents ? let_in(l, false) : -1;
         if (came >= 0)
             return came;
@@ -192,7 +192,7 @@ bool lobby_wait(struct lobby *l, int pidfd)
         uint64_t now = clock_now();
         if (l->end && now >= l->end)
             return false;
-        if (poll(fd, 3, l->end ? (int)((l->end - now) / MILLISECOND) + 1 : -1) < 0)
+        if (ready_wait(fd, 3, l->end ? (int)((l->end - now) / MILLISECOND) + 1 : -1) < 0)
             continue;
         if (fd[0].revents)
             return true;

@@ -11,8 +11,12 @@ fs_keeper_libkeeper_a_SOURCES = \
 	fs/keeper/program.h \
 	fs/keeper/putup.c \
 	fs/keeper/putup.h \
+	fs/keeper/service.c \
+	fs/keeper/service.h \
 	fs/keeper/servers.c \
 	fs/keeper/servers.h \
+	fs/keeper/shield.c \
+	fs/keeper/shield.h \
 	fs/keeper/standby.c \
 	fs/keeper/standby.h \
 	fs/keeper/stranded.c \

@@ -26,6 +26,7 @@
 #include "fs/base/size.h"
 #include "fs/base/thread.h"
 #include "fs/keeper/lobby.h"
+#include "fs/keeper/shield.h"
 #include "fs/keeper/vigil.h"
 #include "fs/wire/handover.h"
 
@@ -38,7 +39,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, PROTECTED_MOST = 48, ARGUMENTS = 7, CLOSING_MOST = 8 };
+enum { ASKED_FD = FD_MOUNTER, ARGUMENTS = 7, CLOSING_MOST = 8 };
 enum { SERVED_S = 60, CLEAR_S = 10 /* less than a client waits for the offer */ };
 
 struct mounter {
@@ -48,10 +49,10 @@ struct mounter {
     int gives[MOUNTER_FDS]; /* sent with the answer and not kept, so that they end with the processes of USER */
     char source[PATH_MAX];
     uint64_t tmpfs_most; /* 0: no tmpfs */
-    unsigned protections;
-    unsigned below;     /* the minor number of what was mounted on the mountpoint before; 0: nothing */
-    const char *socket; /* used alone; else NULL */
+    unsigned below;      /* the minor number of what was mounted on the mountpoint before; 0: nothing */
+    const char *socket;  /* used alone; else NULL */
     struct vigil vigil;
+    struct shield shield;
     bool made, tmpfs, put, noted, spent;
     bool adopted; /* the mount outlived its mounter: its processes can only request to unmount it */
 };
@@ -81,15 +82,6 @@ static int make_mount(struct mounter *m, const char *path, bool data, struct att
     return attach_mount(path, &options, made, why);
 }
 
-static unsigned mounted_on(const char *path)
-{
-    struct attach_mount_info info;
-    if (attach_find(path, &info))
-        return 0;
-    free(info.source);
-    return info.minor;
-}
-
 static int mounter_make(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     struct attach_mount data, control;
@@ -98,7 +90,9 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
         return -EALREADY;
     strcpy(m->source, request->source);
     m->pair.source = m->source;
-    int error = make_mount(m, m->pair.control, false, &control, why);
+    int error = pair_below(&m->pair, &m->below, why);
+    if (!error)
+        error = make_mount(m, m->pair.control, false, &control, why);
     if (error)
         return error;
     error = make_mount(m, m->pair.mountpoint, true, &data, why);
@@ -112,7 +106,6 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
     m->control = control.root;
     m->pair.data_minor = data.minor;
     m->pair.control_minor = control.minor;
-    m->below = mounted_on(m->pair.mountpoint);
     m->made = true;
     return 0;
 }
@@ -153,14 +146,18 @@ static int mounter_config(struct mounter *m, const struct mounter_request *reque
 
 static int mounter_put(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
+    unsigned minor;
     (void)request, (void)given;
     if (!m->made || m->spent)
         return -EINVAL;
     if (m->put) /* a keeper that follows a dead one asks again */
         return 0;
-    if (mounted_on(m->pair.mountpoint) != m->below) /* this mount was attached there before */
+    int error = pair_below(&m->pair, &minor, why);
+    if (error)
+        return error;
+    if (minor != m->below) /* this mount was attached there before */
         return -EBUSY;
-    int error = pair_put(&m->pair, m->data, m->control, why);
+    error = pair_put(&m->pair, m->data, m->control, why);
     if (error)
         return error;
     m->put = true;
@@ -190,35 +187,12 @@ static int mounter_take(struct mounter *m, const struct mounter_request *request
     return 0;
 }
 
-static int protect(pid_t process, uid_t uid)
-{
-    char path[64], text[16];
-    struct stat st;
-    snprintf(path, sizeof path, "/proc/%d", (int)process);
-    int n = snprintf(text, sizeof text, "%d", PROTECTED_OOM);
-    CLEANUP_CLOSE int dir = process > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, fd = -1;
-    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != uid) /* the number may belong to another process by now */
-        return -ESRCH;
-    fd = openat(dir, "oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
-}
-
-/* Processes of USER pass the protection on to their children, so only a few get it. Processes of another container get
- * none, because root of that container has set their limits. */
+/* Processes of another container get no protection, because root of that container has set their limits. */
 static int protect_asker(struct mounter *m, pid_t from)
 {
-    struct process asker;
-    if (m->socket || m->protections == PROTECTED_MOST)
-        return m->socket ? -EPERM : -EDQUOT;
-    m->protections++;
-    int error = process_watch(from, &asker);
-    if (error)
-        return error;
-    error = process_belongs_to(&asker, m->pair.uid) ? protect(from, m->pair.uid) : -ESRCH;
-    if (!error && process_is_dead(&asker))
-        error = -ESRCH;
-    process_forget(&asker);
-    return error;
+    if (m->socket || from <= 0 || from != m->vigil.keeper.id)
+        return -EPERM;
+    return shield_give(&m->shield, &m->vigil.keeper, m->pair.uid);
 }
 
 static void answer(struct mounter *m, const struct mounter_request *request, int to, int given, pid_t from)
@@ -273,19 +247,28 @@ static void close_sent(const int fds[MOUNTER_FDS])
     }
 }
 
+/* Root's command asks first, before it becomes USER. */
+static bool is_question(const struct mounter *m, const struct mounter_request *request, int to,
+                        const struct ucred *from)
+{
+    return (from->uid == m->pair.uid || from->uid == 0) && mounter_may_answer(to, from->uid) &&
+           memchr(request->source, 0, sizeof request->source);
+}
+
 /* Returns when no process has the other end any more, or if it is silent and nothing is mounted. */
 static void serve(struct mounter *m)
 {
     for (;;) {
         struct mounter_request request;
         int fds[MOUNTER_FDS];
-        pid_t from = 0;
+        struct ucred from;
         ssize_t n = mounter_receive(ASKED_FD, &request, sizeof request, fds, &from);
-        if (n == sizeof request && fds[0] >= 0 && memchr(request.source, 0, sizeof request.source))
-            answer(m, &request, fds[0], fds[1], from);
+        shield_check(&m->shield);
+        if (n == sizeof request && is_question(m, &request, fds[0], &from))
+            answer(m, &request, fds[0], fds[1], from.pid);
         close_sent(fds);
         if (n == MOUNTER_KEEPER)
-            vigil_note(&m->vigil, from);
+            vigil_note(&m->vigil, from.pid);
         if (n == -EAGAIN && m->put && !m->spent && vigil_is_over(&m->vigil, &m->pair))
             return;
         bool silent = n == -EAGAIN && m->socket && (!m->put || m->adopted);
@@ -341,7 +324,12 @@ static _Noreturn void serve_mount(struct mounter *m, int from)
 {
     if (dup2(from, ASKED_FD) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0)
         _exit(1);
-    if (pair_adopt(&m->pair))
+    int error = pair_adopt(&m->pair);
+    if (error && error != -ENOENT) {
+        log_error("%s: read the mount table: %s", m->pair.mountpoint, strerror(-error));
+        _exit(1);
+    }
+    if (!error)
         m->adopted = m->made = m->put = m->spent = true;
     serve(m);
     take_dead(m);
@@ -428,7 +416,7 @@ static bool parse_arguments(int argc, char **argv, struct mounter *m)
 
 int main(int argc, char **argv)
 {
-    static struct mounter m = {.data = -1, .control = -1, .gives = {-1, -1}};
+    static struct mounter m = {.data = -1, .control = -1, .gives = {-1, -1}, .shield = {.program = -1, .process = -1}};
     if (!parse_arguments(argc, argv, &m) || geteuid() != 0 || (!m.socket && lobby_prepare(ASKED_FD) < 0)) {
         fprintf(stderr,
                 "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS READAHEAD [OPTION…] (root's `dealfs mount` and "
@@ -439,9 +427,12 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (chdir("/") < 0)
         return 1;
-    protect(getpid(), 0);
+    shield_self();
     if (m.socket)
         return serve_alone(&m);
+    if (handover_reserve())
+        return 1;
+    shield_init(&m.shield);
     process_ignore_signals(); /* not before: a signal that is ignored is lost */
     serve(&m);
     take_dead(&m);

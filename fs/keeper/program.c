@@ -117,28 +117,43 @@ void program_execute(const char *state)
     execveat(handover_has(FD_TRIAL) ? FD_TRIAL : FD_PROGRAM, "", argv, environ, AT_EMPTY_PATH);
 }
 
+/* Is the installed file the program of the running server, which is on trial? */
+static bool is_on_trial(const struct program *p)
+{
+    struct stat installed, trial;
+    return handover_has(FD_TRIAL) && stat(p->path, &installed) == 0 && fstat(FD_TRIAL, &trial) == 0 &&
+           is_same(file_of(&installed), file_of(&trial));
+}
+
 bool program_begin(struct program *p, struct handover *h)
 {
     if (atomic_load(&h->program) != PROGRAM_ASKED)
         return false;
+    if (is_on_trial(p)) {
+        atomic_store(&h->program, PROGRAM_TRIAL);
+        return false;
+    }
+    bool other = handover_has(FD_TRIAL);
     p->failed = (struct program_file){0, 0};
     program_choose(p, h);
-    return atomic_load(&h->program) == PROGRAM_TRIAL;
+    return other || atomic_load(&h->program) == PROGRAM_TRIAL;
 }
 
-bool program_look(struct program *p, struct handover *h, unsigned silent)
+/* An upgrade that was requested meanwhile stays requested. */
+bool program_look(struct program *p, struct handover *h, bool serves, unsigned silent)
 {
     enum { MOVES_MS = 1000 };
+    uint32_t state = PROGRAM_TRIAL;
     if (!handover_has(FD_TRIAL) || clock_now() - atomic_load(&h->started) < p->trial)
         return false;
-    if (atomic_load(&h->pulse.beats) == 0)
+    if (!serves)
         return true;
     if (silent >= MOVES_MS)
         return false;
     log_info("the installed program has served for %u s: it stays", (unsigned)(p->trial / SECOND));
     dup2(FD_TRIAL, FD_PROGRAM);
     set_trial(p, -1);
-    atomic_store(&h->program, PROGRAM_INSTALLED);
+    atomic_compare_exchange_strong(&h->program, &state, PROGRAM_INSTALLED);
     return false;
 }
 

@@ -34,11 +34,12 @@ int program_init(struct program *program, struct handover *handover, uint64_t tr
 void program_choose(struct program *program, struct handover *handover);
 /* Call it in the child that becomes the server; returns only on failure. */
 void program_execute(const char *state);
-/* True: an upgrade was requested and there is another program, so the server must be replaced. */
+/* True: an upgrade was requested and the installed program is another one, so the server must be replaced. A trial of
+ * another program than the installed one ends, without a result. */
 bool program_begin(struct program *program, struct handover *handover);
-/* Call it while a server runs. True: kill it, because it does not serve at the end of its trial. One that has not moved
- * for `silent` milliseconds stays on trial: it moves again, or the watchdog has it killed. */
-bool program_look(struct program *program, struct handover *handover, unsigned silent);
+/* Call it while a server runs. True: kill it, because it does not serve (`serves`) at the end of its trial. One that
+ * has not moved for `silent` milliseconds stays on trial: it moves again, or the watchdog has it killed. */
+bool program_look(struct program *program, struct handover *handover, bool serves, unsigned silent);
 /* Call it when the server is dead. True: it was on trial, and the next one runs the previous program. */
 bool program_died(struct program *program);
 

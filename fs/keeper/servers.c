@@ -3,11 +3,11 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 #include "fs/keeper/oom.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,27 +17,27 @@ enum { ADOPT_TRIES = 100, BURY_MS = 100 };
 
 /* --- adopt --- */
 
-/* True: `server` is the number of a server that has not ended. The mount's user can write this number. */
-static bool watch_other(const struct servers *s, uint32_t server, struct process *p)
+/* 0: `server` is the number of a server that has not ended; -ESRCH: it is not; else -errno: unknown. The mount's user
+ * can write this number. */
+static int watch_other(const struct servers *s, uint32_t server, struct process *p)
 {
-    if (process_watch((pid_t)server, p))
-        return false;
-    if (!process_belongs_to(p, s->config->owner_uid)) {
+    int error = process_watch((pid_t)server, p);
+    if (error)
+        return error;
+    error = process_check_owner(p, s->config->owner_uid);
+    if (error)
         process_forget(p);
-        return false;
-    }
-    return true;
+    return error;
 }
 
-static bool watch_adopted(struct servers *s, uint32_t server)
+static int watch_adopted(struct servers *s, uint32_t server)
 {
-    if (!watch_other(s, server, &s->server))
-        return false;
-    if (process_is_dead(&s->server)) {
+    int error = watch_other(s, server, &s->server);
+    if (!error && process_is_dead(&s->server)) {
         process_forget(&s->server);
-        return false;
+        error = -ESRCH;
     }
-    return true;
+    return error;
 }
 
 int servers_init(struct servers *s, const struct mount_config *config, struct handover *handover, const char *oom,
@@ -45,33 +45,47 @@ int servers_init(struct servers *s, const struct mount_config *config, struct ha
 {
     *s = (struct servers){.config = config, .handover = handover, .oom = oom, .server = {0, -1, -1}, .status = -1};
     for (unsigned i = 0; i < LINGERING_MOST; i++) /* of the previous keeper */
-        s->lingerers += watch_other(s, atomic_load(&handover->lingering[i]), &s->lingering[s->lingerers]);
+        s->lingerers += watch_other(s, atomic_load(&handover->lingering[i]), &s->lingering[s->lingerers]) == 0;
     return program_init(&s->program, handover, trial);
 }
 
-/* Adopt the previous keeper's server if it is alive. If it is not, a server that is just being forked does not count.
- * The number changes at most once, unless the mount's user manipulates it: then another server is started. */
-static bool find_adopted(struct servers *s)
+/* The number changes at most once, unless the mount's user manipulates it: then another server is started. */
+static int find_adopted(struct servers *s)
 {
     uint32_t server = atomic_load(&s->handover->server);
     for (int i = 0; i < ADOPT_TRIES; i++) {
-        if (watch_adopted(s, server)) {
+        int error = watch_adopted(s, server);
+        if (!error) {
             s->status = -1;
             log_info("the previous keeper died: this one watches server %d", (int)s->server.id);
-            return true;
+            return 1;
+        }
+        if (error != -ESRCH) {
+            log_limited(LOG_LEVEL_ERROR, 1, "look whether server %u lives: %s", (unsigned)server, strerror(-error));
+            return error;
         }
         if (atomic_compare_exchange_strong(&s->handover->server, &server, 0))
-            return false;
+            return 0;
     }
     log_warning("the recorded process id of the server keeps changing: another server is started");
-    return false;
+    return 0;
+}
+
+void servers_note_kill(const struct servers *s, bool killed)
+{
+    if (killed)
+        atomic_fetch_or(&s->handover->flags, HANDOVER_KILLED);
+    else
+        atomic_fetch_and(&s->handover->flags, ~(uint32_t)HANDOVER_KILLED);
 }
 
 /* A server on trial that died together with its keeper has failed as well: nobody saw it, but it was not confirmed. */
-bool servers_adopt(struct servers *s)
+int servers_adopt(struct servers *s)
 {
-    bool adopted = find_adopted(s);
-    if (!adopted && program_died(&s->program))
+    int adopted = find_adopted(s);
+    if (adopted == 0)
+        servers_note_kill(s, true);
+    if (adopted == 0 && program_died(&s->program))
         endings_add(&s->handover->endings, ENDING_UNSEEN, 0);
     return adopted;
 }
@@ -147,6 +161,7 @@ unsigned servers_note_death(const struct servers *s, enum ending_how fault, uint
     struct handover *h = s->handover;
     struct ending ending = ending_of(s, fault);
     endings_add(&h->endings, ending.how, ending.number);
+    servers_note_kill(s, ending_is_kill(&ending));
     ending_describe(&ending, death, sizeof death);
     uint64_t answered = handover_answered(h) - atomic_load(&h->answered);
     uint64_t lived = clock_now() - atomic_load(&h->started);
@@ -167,7 +182,7 @@ bool servers_refused(const struct servers *s)
 
 static bool has_ended(const struct process *p, int ms)
 {
-    return poll(&(struct pollfd){.fd = p->pidfd, .events = POLLIN}, 1, ms) != 0;
+    return ready_wait(&(struct pollfd){.fd = p->pidfd, .events = POLLIN}, 1, ms) > 0;
 }
 
 void servers_bury(struct servers *s)

@@ -22,8 +22,12 @@ struct servers {
 
 int servers_init(struct servers *servers, const struct mount_config *config, struct handover *handover, const char *oom,
                  uint64_t trial); /* of programs, in nanoseconds */
-bool servers_adopt(struct servers *servers);
+/* Adopt the previous keeper's server if it is alive. A server that is just being forked does not count. 1: adopted. 0:
+ * none lives. -errno: unknown; no server may be started, because two would read the same requests: call it again. */
+int servers_adopt(struct servers *servers);
 int servers_start(struct servers *servers);
+/* Whom the next server blames: see HANDOVER_KILLED. */
+void servers_note_kill(const struct servers *servers, bool killed);
 /* The server is dead: record how it ended, unless `fault` says it. A server that died within `young` nanoseconds
  * without an answer was not viable. Returns the number of consecutive ones. */
 unsigned servers_note_death(const struct servers *servers, enum ending_how fault, uint64_t young);

@@ -6,9 +6,9 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -27,8 +27,9 @@ static bool exchange_keeper(struct handover *h, pid_t from, pid_t to)
 static bool is_alive(pid_t id)
 {
     struct process p;
-    if (process_watch(id, &p))
-        return false;
+    int error = process_watch(id, &p);
+    if (error) /* two keepers are worse than a late one */
+        return error != -ESRCH;
     bool alive = !process_is_dead(&p);
     process_forget(&p);
     return alive;
@@ -51,7 +52,7 @@ static bool follow_keeper(struct handover *h, pid_t keeper)
 static _Noreturn void stand_by(struct handover *h, struct process *keeper, const char *state)
 {
     struct pollfd end = {.fd = keeper->pidfd, .events = POLLIN};
-    while (poll(&end, 1, -1) <= 0)
+    while (ready_wait(&end, 1, -1) <= 0)
         ;
     if (!follow_keeper(h, keeper->id))
         _exit(0);

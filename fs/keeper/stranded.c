@@ -4,13 +4,13 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/wire/handover.h"
 #include "fs/wire/lane.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,7 +126,7 @@ static void drain(struct outlet *o)
 static void answer_queue(struct stranded *s, struct outlet *o, uint64_t *since, uint64_t now)
 {
     struct pollfd queue = {.fd = o->fd, .events = POLLIN};
-    if (poll(&queue, 1, 0) <= 0 || !(queue.revents & POLLIN))
+    if (ready_wait(&queue, 1, 0) <= 0 || !(queue.revents & POLLIN))
         *since = 0;
     else if (!*since)
         *since = now;

@@ -2,6 +2,7 @@
 #include "fs/keeper/takedown.h"
 
 #include "fs/attach/attach.h"
+#include "fs/attach/mount-health.h"
 #include "fs/attach/mounter.h"
 #include "fs/attach/pair.h"
 #include "fs/attach/utab.h"
@@ -10,12 +11,12 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/base/ready.h"
 #include "fs/wire/handover.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -73,18 +74,18 @@ bool takedown_asked(void)
 
 /* --- mounts --- */
 
-/* Our mount has ended and returns an error at once; if access succeeds, it is another mount. */
-static bool is_anothers(const struct mount_config *config)
+/* Our mount has ended, and returns that error at once. What returns something else may be another mount. */
+static bool may_be_anothers(const struct mount_config *config)
 {
     struct statfs fs;
-    return statfs(config->mountpoint, &fs) == 0;
+    return mount_health_of(statfs(config->mountpoint, &fs) < 0 ? -errno : 0) != MOUNT_DEAD;
 }
 
 /* If the mounter was killed: another one unmounts the mounts, or fusermount3, because they belong to this user. */
 static void unmount_both(struct mount_config config, enum takedown how, unsigned data, unsigned control)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    bool spare = how == TAKEDOWN_ENDED && is_anothers(&config);
+    bool spare = how == TAKEDOWN_ENDED && may_be_anothers(&config);
     uint64_t left = (spare ? TAKE_SPARES : 0) | (data ? TAKE_DATA : 0) | (control ? TAKE_CONTROL : 0);
     if (handover_has(FD_MOUNTER) && mounter_do(FD_MOUNTER, MOUNTER_TAKE, left, &why) == 0)
         return;
@@ -102,19 +103,22 @@ static void unmount_both(struct mount_config config, enum takedown how, unsigned
 /* The number of an ended connection may be another mount's by now. */
 static unsigned live_minor(int device, unsigned minor)
 {
-    struct pollfd ended = {.fd = device};
-    return poll(&ended, 1, 0) == 0 ? minor : 0;
+    return ready_now(device, 0) ? 0 : minor;
 }
 
 pid_t takedown_start(const struct mount_config *config, enum takedown how)
 {
+    bool ends = how != TAKEDOWN_LIVE;
+    /* before the look whether they have ended */
+    CLEANUP_CLOSE int data_connection = ends ? attach_connection(config->data_minor) : -1;
+    CLEANUP_CLOSE int control_connection = ends ? attach_connection(config->control_minor) : -1;
     unsigned data = live_minor(FD_DATA, config->data_minor), control = live_minor(FD_CONTROL, config->control_minor);
-    pid_t child = fork_child(how != TAKEDOWN_LIVE);
+    pid_t child = fork_child(ends);
     if (child == 0) {
-        if (how != TAKEDOWN_LIVE && data)
-            attach_abort(data);
-        if (how != TAKEDOWN_LIVE && control)
-            attach_abort(control);
+        if (data && data_connection >= 0)
+            attach_abort(data_connection);
+        if (control && control_connection >= 0)
+            attach_abort(control_connection);
         unmount_both(*config, how, data, control);
         _exit(0);
     }
@@ -142,27 +146,31 @@ static int is_device(void *user, const char *path, const struct attach_mount_inf
     return info->major == 0 && info->minor == *(const unsigned *)user;
 }
 
-/* `process` is a folder of /proc. If it cannot be read, the process belongs to another user, who cannot have this
- * mount's files. */
-static bool has_mounted(int process, const char *device)
+/* `process` is a folder of /proc. One that may not be read belongs to another user, who cannot have this mount's files.
+ * True also if its table could not be read. */
+static bool may_have_mounted(int process, const char *device)
 {
     CLEANUP_STR struct str mounts = STR_INIT;
-    return file_read(process, "mountinfo", MOUNTS_MOST, &mounts) == 0 && mounts.length > 0 &&
-           strstr(mounts.data, device);
+    int error = file_read(process, "mountinfo", MOUNTS_MOST, &mounts);
+    if (error)
+        return process_look_error(error) != 0;
+    return mounts.length > 0 && strstr(mounts.data, device);
 }
 
-static bool is_mounted_elsewhere(unsigned minor)
+/* Reads would fail if the answer were wrongly no: so it is yes if a look fails. */
+static bool may_be_elsewhere(unsigned minor)
 {
     CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
     char device[32];
     snprintf(device, sizeof device, " 0:%u ", minor);
     for (struct dirent *e; d && (e = readdir(d));) {
-        CLEANUP_CLOSE int process =
-            isdigit((unsigned char)e->d_name[0]) ? openat(dirfd(d), e->d_name, O_DIRECTORY | O_CLOEXEC) : -1;
-        if (process >= 0 && has_mounted(process, device))
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        CLEANUP_CLOSE int process = openat(dirfd(d), e->d_name, O_DIRECTORY | O_CLOEXEC);
+        if (process < 0 ? process_look_error(-errno) : may_have_mounted(process, device))
             return true;
     }
-    return false;
+    return !d;
 }
 
 pid_t takedown_look(const struct mount_config *config)
@@ -170,7 +178,7 @@ pid_t takedown_look(const struct mount_config *config)
     pid_t child = fork_child(false);
     if (child == 0) {
         unsigned minor = config->data_minor;
-        _exit(!minor || attach_each(NULL, is_device, &minor) != 0 || is_mounted_elsewhere(minor) ? 0 : 1);
+        _exit(!minor || attach_each(NULL, is_device, &minor) != 0 || may_be_elsewhere(minor) ? 0 : 1);
     }
     return child;
 }

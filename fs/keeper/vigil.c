@@ -3,11 +3,15 @@
 
 #include "fs/base/log.h"
 
+#include <errno.h>
+
 void vigil_note(struct vigil *v, pid_t keeper)
 {
-    struct process p;
-    if (keeper <= 0 || process_watch(keeper, &p))
+    struct process p = {0, -1, -1};
+    int error = keeper > 0 ? process_watch(keeper, &p) : -ESRCH;
+    if (error == -ESRCH)
         return;
+    /* after another error, no keeper is known to be dead: the previous one has a successor */
     if (v->keeper.id)
         process_forget(&v->keeper);
     v->keeper = p;

@@ -87,11 +87,25 @@ static int mark_again(uint32_t *batch, uint64_t n, uint64_t batches)
     return 0;
 }
 
+/* The step with the sample that comes after `skip` samples: `whole` steps of a size, then `last` shorter ones. */
+static int find_step(const struct batches *b, uint64_t skip, uint64_t whole, uint64_t last, struct echo_steps *steps,
+                     uint64_t *step)
+{
+    uint64_t shorter = last ? b->total % b->size : b->size;
+    bool beyond = skip > whole * b->size;
+    uint64_t in = beyond ? skip - whole * b->size : skip, each = beyond ? shorter : b->size;
+    *step = in / each + (beyond ? whole : 0);
+    steps->begun = in % each;
+    if (*step > whole + last || (*step == whole + last && steps->begun))
+        return -ERANGE;
+    return steps->begun && *step < whole ? -EDOM : 0;
+}
+
 int echo_batches(const struct echo *echo, const struct batches *b, uint64_t skip, const struct plan_stop *stop,
                  struct echo_steps *steps)
 {
     bool shorter = b->total % b->size != 0;
-    uint64_t whole = b->steps - shorter, total = 0;
+    uint64_t whole = b->steps - shorter, total = 0, from;
     const struct echo of_batches = {echo->factor, (uint32_t)(echo->buffer / b->size), echo->seed};
     uint32_t last = shorter ? echo_repeats(echo, RANDOM_BATCHES, whole * b->size) : 0, at = 0;
     CLEANUP_FREE uint32_t *made = NULL;
@@ -100,8 +114,9 @@ int echo_batches(const struct echo *echo, const struct batches *b, uint64_t skip
         return error;
     if (total + last > ECHO_BATCHES_MOST)
         return -E2BIG;
-    if (skip > total + last)
-        return -ERANGE;
+    error = find_step(b, skip, total, last, steps, &from);
+    if (error)
+        return error;
     made = malloc((total + last + 1) * sizeof *made);
     if (!made)
         return -ENOMEM;
@@ -113,9 +128,9 @@ int echo_batches(const struct echo *echo, const struct batches *b, uint64_t skip
         return error;
     while (at < total + last)
         made[at++] = (uint32_t)whole;
-    steps->count = at - skip;
+    steps->count = at - from;
     steps->short_uses = steps->count < last ? steps->count : last;
-    memmove(made, made + skip, steps->count * sizeof *made);
+    memmove(made, made + from, steps->count * sizeof *made);
     error = mark_again(made, steps->count, b->steps);
     if (!error)
         steps->batch = steal_pointer(made);

@@ -23,15 +23,17 @@ int echo_examples(const struct echo *echo, const uint32_t *order, uint32_t n, co
                   uint32_t **out, uint32_t *count);
 
 /* The batches by step, each as often as it is used. Whole batches are shuffled in a buffer of `buffer` samples; the
- * uses of a shorter last batch follow, so that all lists are cut alike. The first `skip` uses are left out.
- * `short_uses`: number of steps with the shorter batch, at the end. */
+ * uses of a shorter last batch follow, so that all lists are cut alike. The first `skip` samples of this sequence are
+ * left out. */
 /* flag in the batch's number: it was used before */
 enum { ECHO_AGAIN = 1u << 31, ECHO_BATCHES_MOST = ECHO_AGAIN - 1 };
 struct echo_steps {
     uint32_t *batch; /* freed by the caller */
-    uint64_t count, short_uses;
+    uint64_t count;
+    uint64_t short_uses; /* of the shorter batch, at the end */
+    uint64_t begun;      /* samples of the first step that are left out: only where it is of the shorter batch */
 };
-/* -ERANGE: `skip` exceeds the number of steps; -E2BIG, -ENOMEM, -EINTR. */
+/* -ERANGE: `skip` is beyond the end; -EDOM: it is within a whole batch; -E2BIG, -ENOMEM, -EINTR. */
 int echo_batches(const struct echo *echo, const struct batches *batches, uint64_t skip, const struct plan_stop *stop,
                  struct echo_steps *steps);
 

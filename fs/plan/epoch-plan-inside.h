@@ -16,6 +16,7 @@ struct plan {
     struct echo_steps echo; /* of batches; `batch` NULL: each is used once */
     uint64_t lead;          /* number of steps that are dealt before the wanted ones */
     uint64_t steps;         /* number of wanted steps, echoes included */
+    uint32_t crop;          /* entries of each rank in the first step that are left out: they are before `skip` */
     uint64_t until;         /* the end of dealing: after the last window with a wanted step */
 };
 

@@ -190,8 +190,11 @@ static int choose_steps(struct plan *plan, struct str *why)
 
 static int cut_batches(struct plan *plan, struct str *why)
 {
-    const struct plan_input *in = &plan->input;
+    struct plan_input *in = &plan->input;
     bool echoed = is_echoed(in, ECHO_AT_BATCH);
+    uint32_t odd = in->count % in->ranks;
+    if (!echoed && in->tail == TAIL_PAD && odd && in->skip > in->count && in->skip <= in->count + in->ranks - odd)
+        in->skip = in->count; /* the padding was read as well */
     uint64_t skip = echoed ? 0 : in->skip;
     plan->batches =
         (struct batches){.order = in->order, .count = in->count, .skip = (uint32_t)skip, .ranks = in->ranks};
@@ -212,6 +215,7 @@ static int crop_echo(struct plan *plan, struct str *why)
         if (in->to >= e->count || in->from > in->to)
             return refuse_steps(in->to, e->count, why);
         e->count = in->to - in->from + 1;
+        e->begun = in->from ? 0 : e->begun;
         memmove(e->batch, e->batch + in->from, e->count * sizeof *e->batch);
         e->short_uses = in->to < whole ? 0 : in->from > whole ? e->count : in->to + 1 - whole;
     }
@@ -219,23 +223,33 @@ static int crop_echo(struct plan *plan, struct str *why)
     return 0;
 }
 
-/* A plan resumes only at whole steps, so `skip` must be a multiple of their size. */
+static int refuse_position(const struct plan_input *in, struct str *why)
+{
+    return str_fail(why, -EINVAL,
+                    "skip=%" PRIu64 ": with `echo_at=batch` it must be a multiple of the global batch, %" PRIu64
+                    ", or within the uses of the last batch, where all ranks have read the same number of samples",
+                    in->skip, (uint64_t)in->ranks * in->batch);
+}
+
+/* A loader cuts its list without regard to steps. So a checkpoint can be in the middle of a use of the last batch, if
+ * that is shorter than others and is used several times. */
 static int echo_steps(struct plan *plan, const struct plan_stop *stop, struct str *why)
 {
     const struct plan_input *in = &plan->input;
-    uint64_t size = plan->batches.size;
+    const struct batches *b = &plan->batches;
     if (!is_echoed(in, ECHO_AT_BATCH))
         return 0;
-    if (in->skip % size)
-        return str_fail(why, -EINVAL,
-                        "skip=%" PRIu64 ": with `echo_at=batch` it must be a multiple of the global batch, %" PRIu64,
-                        in->skip, size);
-    int error = echo_batches(&in->echo, &plan->batches, in->skip / size, stop, &plan->echo);
+    int error = echo_batches(&in->echo, b, in->skip, stop, &plan->echo);
+    if (error == -EDOM || (!error && (plan->echo.begun % in->ranks || (plan->echo.begun && b->total % in->ranks))))
+        return refuse_position(in, why);
     if (error == -ERANGE)
         str_addf(why, "skip=%" PRIu64 " is past the end, echoes included", in->skip);
     if (error == -E2BIG)
         str_addf(why, "there are more than %u batches, including echoes", ECHO_BATCHES_MOST);
-    return error ? error : crop_echo(plan, why);
+    if (!error)
+        error = crop_echo(plan, why);
+    plan->crop = error ? 0 : (uint32_t)(plan->echo.begun / in->ranks);
+    return error;
 }
 
 static int prepare_swaps(struct plan *plan)
@@ -302,19 +316,20 @@ struct plan_shape plan_shape(const struct plan *plan)
                      : plan->echo.short_uses ? batches_length(b, b->steps - 1)
                                              : (uint32_t)b->size;
         shape.full = (plan->steps - shape.uses) * (b->size / b->ranks);
+        shape.crop = plan->crop;
     }
     return shape;
 }
 
 uint64_t plan_shape_length(const struct plan_shape *s, uint32_t rank)
 {
-    return s->full + s->uses * batches_share(s->last, s->ranks, rank);
+    return s->full + s->uses * batches_share(s->last, s->ranks, rank) - s->crop;
 }
 
 uint64_t plan_shape_place(const struct plan_shape *s, uint32_t rank)
 {
     uint64_t last = rank < s->ranks ? batches_place(s->last, s->ranks, rank) : s->last;
-    return rank * s->full + s->uses * last;
+    return rank * s->full + s->uses * last - (uint64_t)rank * s->crop;
 }
 
 uint64_t plan_length_all(const struct plan *plan)

@@ -26,7 +26,7 @@ struct plan_input {
     enum plan_mode mode;
     enum plan_tail tail;
     uint32_t *local; /* memory for plan_local_most entries, if the mode needs any; NULL: allocated */
-    uint64_t skip;   /* entries of the sequence that is dealt, echoes included */
+    uint64_t skip;   /* entries of the sequence that is dealt, echoes included, of all ranks together */
     enum plan_echo_at echo_at;
     struct echo echo; /* ECHO_ONE: no echo */
     uint32_t samples; /* indices are below this */
@@ -79,6 +79,7 @@ struct plan_shape {
     uint32_t last; /* samples of the last batch */
     uint64_t full; /* entries of a list before it */
     uint64_t uses; /* of the last batch */
+    uint32_t crop; /* entries of the first step that no list has: then all steps are of the last batch */
 };
 struct plan_shape plan_shape(const struct plan *plan);
 uint64_t plan_shape_length(const struct plan_shape *shape, uint32_t rank);

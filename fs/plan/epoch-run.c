@@ -52,14 +52,14 @@ static void add_tally(struct running *run, uint32_t n, const struct deal_tally *
     }
 }
 
-static void put_step(struct running *run, uint32_t n)
+static void put_step(struct running *run, uint32_t n, uint32_t crop)
 {
     uint32_t ranks = run->plan->batches.ranks;
     for (uint32_t r = 0; r < ranks; r++) {
         uint32_t share = batches_share(n, ranks, r);
         const uint32_t *from = run->out + batches_place(n, ranks, r);
-        memcpy(run->lists + run->at[r], from, share * sizeof *from);
-        run->at[r] += share;
+        memcpy(run->lists + run->at[r], from + crop, (share - crop) * sizeof *from);
+        run->at[r] += share - crop;
     }
 }
 
@@ -98,14 +98,15 @@ static void end_step(struct running *run, uint64_t step, uint32_t n, bool again,
 {
     if (!is_wanted(run->plan, step))
         return;
-    if (again) /* dealt as at its first use, so no sample moves */
-        *tally = (struct deal_tally){.local = n, .repeats = n};
-    if (run->plan->input.bytes && !again && run->adds_fresh && !run->plan->echoed)
+    uint32_t crop = step == run->plan->lead ? run->plan->crop : 0, left = n - crop * run->plan->batches.ranks;
+    if (again || crop) /* dealt as at its first use, so no sample moves */
+        *tally = (struct deal_tally){.local = left, .repeats = left};
+    if (run->plan->input.bytes && !again && !crop && run->adds_fresh && !run->plan->echoed)
         for (uint32_t i = 0; i < n; i++)
             count_fresh(run, run->out[i]);
-    add_tally(run, n, tally);
+    add_tally(run, left, tally);
     add_digest(run, n);
-    put_step(run, n);
+    put_step(run, n, crop);
 }
 
 static void run_step(struct running *run, uint64_t step)

@@ -25,6 +25,8 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/excess.c \
 	fs/plan/excess.h \
 	fs/plan/order-given.c \
+	fs/plan/order-digest.c \
+	fs/plan/order-digest.h \
 	fs/plan/order.c \
 	fs/plan/order.h \
 	fs/plan/placement.c \

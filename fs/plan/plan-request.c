@@ -55,6 +55,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout, or fail"},
     KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "fail unless the plan has this digest"},
     KEY(CATALOG) = {.name = "catalog", .value = "DIGEST", .help = "fail unless the dataset has this digest"},
+    KEY(RESUME) = {.name = "resume", .value = "ORDER", .help = "fail unless the order is that of a checkpoint"},
     KEY(FEED) = {.name = "feed", .choices = "no|yes", .help = "read ahead of the ranks on this node"},
     [PLAN_KEYS] = {0},
 };
@@ -215,9 +216,29 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
     r.pinned = take_digest(&p, PLAN_KEY_LAYOUT, &r.layout);
     r.digested = take_digest(&p, PLAN_KEY_DIGEST, &r.digest);
     r.cataloged = take_digest(&p, PLAN_KEY_CATALOG, &r.catalog);
+    r.resumes = value[PLAN_KEY_RESUME].text != NULL;
+    if (r.resumes && order_digest_parse(value[PLAN_KEY_RESUME].text, &r.resume))
+        refuse_value(&p, -EINVAL, PLAN_KEY_RESUME, "must be `order` of a summary");
     if (!p.error)
         *request = r;
     return p.error;
+}
+
+uint64_t plan_request_sequence(const struct plan_request *r, const void *payload, size_t n)
+{
+    bool echoed = r->echo != ECHO_ONE, batches = echoed && r->echo_at == ECHO_AT_BATCH,
+         given = plan_request_has_payload(r);
+    const uint64_t made_of[] = {
+        r->epoch,
+        given ? 0 : r->seed,
+        r->order == PLAN_ORDER_NATURAL,
+        given ? hash64(payload, n, r->order) : 0,
+        r->echo,
+        echoed ? r->echo_at : 0,
+        echoed ? r->echo_buffer : 0,
+        batches ? (uint64_t)r->ranks * r->batch : 0, /* of these the batches that are used again consist */
+    };
+    return hash64(made_of, sizeof made_of, 0);
 }
 
 /* --- nodes= --- */

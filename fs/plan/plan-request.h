@@ -3,8 +3,9 @@
 #define FS_PLAN_PLAN_REQUEST_H
 
 #include "fs/base/keys.h"
-#include "fs/plan/order.h"
 #include "fs/plan/epoch-plan.h"
+#include "fs/plan/order-digest.h"
+#include "fs/plan/order.h"
 
 enum plan_key {
     PLAN_KEY_EPOCH,
@@ -38,6 +39,7 @@ enum plan_key {
     PLAN_KEY_LAYOUT,
     PLAN_KEY_DIGEST,
     PLAN_KEY_CATALOG,
+    PLAN_KEY_RESUME,
     PLAN_KEY_FEED,
     PLAN_KEYS,
 };
@@ -79,6 +81,8 @@ struct plan_request {
     struct digest digest;
     bool cataloged; /* `catalog` was given: the dataset must have it */
     struct digest catalog;
+    bool resumes; /* `resume` was given: the order must have it */
+    struct order_digest resume;
     bool feed; /* not part of the plan: read ahead for its ranks on this node */
 };
 
@@ -89,6 +93,9 @@ static inline bool plan_request_has_payload(const struct plan_request *r)
 {
     return r->order == PLAN_ORDER_U32 || r->order == PLAN_ORDER_U64 || r->order == PLAN_ORDER_TEXT;
 }
+
+/* The hash of all keys and the payload that choose the sequence of samples of all ranks together. */
+uint64_t plan_request_sequence(const struct plan_request *request, const void *payload, size_t n);
 
 /* Parses `nodes=`: numbers below `nodes`, or names of hosts. Several nodes of a rank, such as 0+3, are one unit, which
  * a plan treats as one node; every other node is its own unit. -EINVAL: not one entry per rank, a name that several

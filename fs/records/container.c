@@ -63,7 +63,7 @@ int container_scan(struct record_scan *s)
 {
     if (s->size == 0)
         return 0;
-    s->begin = s->filled = 0;
+    s->begin = s->filled = s->count = 0;
     s->window = malloc(s->size < SCAN_WINDOW ? (size_t)s->size : SCAN_WINDOW);
     int error = s->window ? recognise(s) : str_no_memory(s->why);
     if (!error)

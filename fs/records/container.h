@@ -25,11 +25,9 @@ extern const struct container_format container_fixed;
 const struct container_format *container_format_find(const char *name); /* NULL: there is none */
 
 /* All records of a container, in the order of their offsets. 0; -EBADMSG: it is broken; -EFBIG: a record is too large;
- * -ENOTSUP: it is compressed, or of no known format (`why` says which); what `read` or `found` returned; -ENOMEM.
+ * -ENOTSUP: it is compressed, or of no known format (`why` says which); -E2BIG: it has too many; -EINTR; what `read` or
+ * `found` returned; -ENOMEM.
  * Records may have been found before an error. */
 int container_scan(struct record_scan *scan);
-
-/* The CRC of TFRecord: CRC-32C, rotated and with a number added. */
-uint32_t tfrecord_checksum(const void *bytes, size_t n);
 
 #endif

@@ -8,12 +8,10 @@
 
 static int add_rows(struct record_scan *s, uint64_t begin, uint64_t rows, uint64_t row)
 {
-    for (uint64_t i = 0; i < rows; i++) {
-        int error = scan_found(s, begin + i * row, row, NULL, 0);
-        if (error)
-            return error;
-    }
-    return 0;
+    int error = scan_expect(s, rows);
+    for (uint64_t i = 0; i < rows && !error; i++)
+        error = scan_found(s, begin + i * row, row, NULL, 0);
+    return error;
 }
 
 static int fixed_scan(struct record_scan *s)

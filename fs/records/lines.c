@@ -26,7 +26,7 @@ static int lines_scan(struct record_scan *s)
         if (!rest)
             return s->error;
         at += newline ? (size_t)(newline - rest) + 1 : n;
-        if (!newline && at < s->size)
+        if (!newline && at < s->size && at - begin <= UINT32_MAX)
             continue;
         s->unended = !newline;
         int error = scan_found(s, begin, at - begin, NULL, 0);

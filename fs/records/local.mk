@@ -10,6 +10,8 @@ fs_records_librecords_a_SOURCES = \
 	fs/records/tar.c \
 	fs/records/tar-header.c \
 	fs/records/tar-header.h \
+	fs/records/tar-area.c \
+	fs/records/tar-area.h \
 	fs/records/tar-rename.c \
 	fs/records/tar-rename.h \
 	fs/records/tfrecord.c

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     SMALL = 4096,    /* a header that stands alone */
     FAR = 128 << 10, /* a step that is no larger is read through rather than skipped */
+    LOOK_EVERY = 4096,
 };
 
 const unsigned char *scan_look(struct record_scan *s, uint64_t offset, size_t n)
@@ -36,9 +38,21 @@ const unsigned char *scan_rest(struct record_scan *s, uint64_t offset, size_t *n
     return bytes;
 }
 
+int scan_expect(struct record_scan *s, uint64_t n)
+{
+    if (n <= s->most - s->count)
+        return 0;
+    return str_fail(s->why, -E2BIG, "more than %" PRIu64 " records: a list has at most that many", s->most);
+}
+
 int scan_found(struct record_scan *s, uint64_t offset, uint64_t length, const char *key, size_t key_length)
 {
     const struct found_record record = {offset, (uint32_t)length, key, key_length, s->unended};
+    int error = scan_expect(s, 1);
+    if (error)
+        return error;
+    if (s->count++ % LOOK_EVERY == 0 && s->gave_up && s->gave_up(s->user))
+        return str_fail(s->why, -EINTR, "offset %" PRIu64 ": %s", offset, strerror(EINTR));
     if (length <= UINT32_MAX)
         return s->found(s->user, &record);
     str_addf(s->why, "offset %" PRIu64 ": the record ", offset);

@@ -6,7 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TAR_BLOCK = 512 };
+enum {
+    TAR_BLOCK = 512,
+    /* What an index refuses, because a stream with other names could not serve it: */
+    TAR_MEMBERS_MOST = 1 << 16, /* members of a record */
+    TAR_AREA_MOST = 1 << 20,    /* bytes of all headers of a member */
+    TAR_NAME_MOST = 8192,
+};
 
 struct tar_header {
     char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6], version[2],

@@ -10,10 +10,12 @@
 #include "fs/records/container.h"
 #include "fs/records/tar-header.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { EXTENSION_MOST = SCAN_WINDOW - TAR_BLOCK, END_LOOK = 64 << 10 };
+enum { END_LOOK = 64 << 10 };
+_Static_assert((int)TAR_AREA_MOST <= (int)SCAN_WINDOW, "an extension header can be looked at");
 
 enum { SPARSE_MORE = 482, SPARSE_MORE_NEXT = 504 }; /* old GNU sparse files: "another block of the map follows" */
 
@@ -28,7 +30,7 @@ struct tar_walk {
 
     /* The current record. */
     bool open;
-    uint64_t record, record_end;
+    uint64_t record, record_end, members;
     struct str key;
 };
 
@@ -71,7 +73,10 @@ static int take_extension(struct tar_walk *w, char type, uint64_t size)
     if (type == 'g')
         return scan_broken(s, w->at,
                            "a pax global header, which applies to all later members: write the archive without one");
-    if (size > EXTENSION_MOST || tar_padded(size) > s->size - w->at - TAR_BLOCK)
+    uint64_t before = w->at - (w->extended ? w->begin : w->at);
+    if (size > TAR_AREA_MOST || before + TAR_BLOCK + tar_padded(size) > TAR_AREA_MOST - TAR_BLOCK)
+        return scan_broken(s, w->at, "extension headers of more than %d bytes", TAR_AREA_MOST);
+    if (tar_padded(size) > s->size - w->at - TAR_BLOCK)
         return scan_broken(s, w->at, "an extension header of %" PRIu64 " bytes", size);
     const char *text = size > 0 ? (const char *)scan_look(s, w->at + TAR_BLOCK, (size_t)size) : "";
     if (!text)
@@ -86,6 +91,8 @@ static int take_extension(struct tar_walk *w, char type, uint64_t size)
         return scan_broken(s, w->at + TAR_BLOCK, "a pax header that cannot be read");
     }
     w->at += TAR_BLOCK + tar_padded(size);
+    if (w->name.length > TAR_NAME_MOST || w->sparse_name.length > TAR_NAME_MOST)
+        return scan_broken(s, w->begin, "a name of more than %d bytes", TAR_NAME_MOST);
     return w->name.failed || w->sparse_name.failed ? str_no_memory(s->why) : 0;
 }
 
@@ -113,6 +120,14 @@ static void add_name(const struct tar_walk *w, const struct tar_header *h, struc
     str_add(name, h->name, strnlen(h->name, sizeof h->name));
 }
 
+static int refuse_members(const struct tar_walk *w)
+{
+    struct str *why = w->scan->why;
+    str_addf(why, "offset %" PRIu64 ": the record ", w->record);
+    str_add_printable(why, w->key.data ? w->key.data : "", w->key.length);
+    return str_fail(why, -EFBIG, " has more than %d members", TAR_MEMBERS_MOST);
+}
+
 static int add_member(struct tar_walk *w, const struct str *name, uint64_t begin, uint64_t end)
 {
     size_t n = tar_key_length(name->data ? name->data : "", name->length);
@@ -126,7 +141,10 @@ static int add_member(struct tar_walk *w, const struct str *name, uint64_t begin
         str_add(&w->key, name->data ? name->data : "", n);
         w->open = true;
         w->record = begin;
+        w->members = 0;
     }
+    if (++w->members > TAR_MEMBERS_MOST)
+        return refuse_members(w);
     w->record_end = end;
     return w->key.failed ? str_no_memory(w->scan->why) : 0;
 }
@@ -134,13 +152,15 @@ static int add_member(struct tar_walk *w, const struct str *name, uint64_t begin
 /* The blocks of an old GNU sparse file's map, of which each says whether another one follows; -errno. */
 static int64_t sparse_blocks(struct tar_walk *w, const unsigned char *header)
 {
-    uint64_t at = w->at + TAR_BLOCK;
+    uint64_t at = w->at + TAR_BLOCK, begin = w->extended ? w->begin : w->at;
     for (bool more = header[SPARSE_MORE]; more; at += TAR_BLOCK) {
         const unsigned char *block = w->scan->size - at >= TAR_BLOCK ? scan_look(w->scan, at, TAR_BLOCK) : NULL;
         if (!block)
             return w->scan->size - at < TAR_BLOCK ? scan_broken(w->scan, at, "the map of a sparse file is cut off")
                                                   : w->scan->error;
         more = block[SPARSE_MORE_NEXT];
+        if (at + TAR_BLOCK - begin > TAR_AREA_MOST)
+            return scan_broken(w->scan, at, "a map of a sparse file of more than %d bytes", TAR_AREA_MOST);
     }
     return (int64_t)(at - w->at - TAR_BLOCK);
 }

@@ -2,10 +2,10 @@
 #include "fs/resize/partners.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/ready.h"
 #include "fs/resize/originals.h"
 #include "fs/wire/message.h"
 
-#include <poll.h>
 #include <string.h>
 
 _Static_assert(sizeof((struct resizing_record *)0)->word == sizeof(struct derived_record), "a record is what it is");
@@ -167,7 +167,7 @@ int partners_tell(int courier, const struct resizing_progress *now, bool made)
 bool partners_left(int courier)
 {
     struct pollfd ready = {.fd = courier, .events = POLLIN | POLLRDHUP};
-    return poll(&ready, 1, 0) > 0 && (ready.revents & (POLLRDHUP | POLLHUP | POLLERR));
+    return ready_wait(&ready, 1, 0) > 0 && (ready.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 int partners_end(int courier, struct derived *d, const uint32_t *file, uint32_t n)

@@ -214,6 +214,7 @@ int remake_create(const struct derived *derived, const char *program, struct der
         free(r);
         return error;
     }
+    crew_allow(r->crew, CREW_SHRINK_MEMORY);
     r->layer.ops = &remake_ops;
     r->below = below;
     r->derived = derived;

@@ -17,6 +17,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 #include "fs/base/size.h"
 #include "fs/catalog/derived.h"
 #include "fs/image/crew.h"
@@ -29,12 +30,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, TICK_MS = 50, LOCKED_MS = 30000, END_S = 60 };
+enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, TICK_MS = 50, LOCKED_S = 30, END_S = 60 };
 
 struct resizer {
     struct derived *derived;
@@ -195,8 +195,9 @@ static void run_pass(struct resizer *r, const uint32_t *todo, uint32_t count)
 /* A locked tier admits nothing, which is not lack of room. */
 static void await_lock(struct shard *shard, const char *folder)
 {
-    for (int waited = 0; shard_is_locked(shard) && !ended; waited += TICK_MS) {
-        if (waited >= LOCKED_MS) {
+    uint64_t until = clock_now() + clock_bound("DEALFS_TIER_PATIENCE", LOCKED_S);
+    while (shard_is_locked(shard) && !ended) {
+        if (clock_now() >= until) {
             printf("e open the tier in %s: another process has locked it\n", folder);
             exit(1);
         }
@@ -336,6 +337,7 @@ static void prepare_pass(struct resizer *r)
         error = crew_create(program, &r->crew);
     if (error)
         fail("prepare", error);
+    crew_allow(r->crew, CREW_SHRINK_MEMORY);
 }
 
 static void end_pass(struct resizer *r)
@@ -365,7 +367,7 @@ static void share_made(struct resizer *r)
         note_courier(partners_tell(courier, &r->last, true));
         notes_reach(r->notes, NOTES_TOLD);
     }
-    while (!ended && poll(&spoken, 1, TICK_MS) <= 0)
+    while (!ended && ready_wait(&spoken, 1, TICK_MS) <= 0)
         ;
     if (!ended) {
         notes_reach(r->notes, NOTES_SHARING);

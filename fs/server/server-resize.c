@@ -132,7 +132,7 @@ static int keep_original(const struct server *s, const struct derived *d)
     return error || same ? error : derived_write_original(d, path.data);
 }
 
-int server_take_resized(struct server *s, int from)
+int server_take_resized(struct server *s, int from, struct str *why)
 {
     struct derived *d;
     await_resizer(s, false);
@@ -140,7 +140,9 @@ int server_take_resized(struct server *s, int from)
     if (error)
         return error;
     bool ours = d->terms.side == (uint32_t)s->config.resize && d->terms.quality == (uint32_t)s->config.quality;
-    error = ours ? keep_file(s, "resized", from) : -ESTALE;
+    error = ours ? server_check_acls(s, d->original, why) : -ESTALE;
+    if (!error)
+        error = keep_file(s, "resized", from);
     if (!error)
         error = keep_original(s, d);
     derived_close(d);

@@ -83,6 +83,7 @@ static int open_store(struct server *s)
                            .verify_once = c->verify_once},
         .tier[TIER_SSD] = ssd_config(c),
         .zstd_level = c->zstd_level,
+        .admits_others = c->allow_other,
         .source_threads = c->source_threads,
         .source_rate = c->source_rate,
         .disk_callers = server_data_threads(s) - 2, /* the last two stay free for cached data */
@@ -93,6 +94,29 @@ static int open_store(struct server *s)
     for (int i = 0; i < TIERS; i++)
         config.tier[i].shut = atomic_load(&s->handover->level) >= LEVEL_NO_TIERS;
     return store_open(&config, &s->store);
+}
+
+/* A mode was reduced in the source: the kernel enforces what it caches. */
+static void drop_mode(void *user, uint64_t ino)
+{
+    session_drop_attributes(((struct server *)user)->data_session, ino);
+}
+
+static unsigned count_nodes(void *user)
+{
+    struct world_view view;
+    if (peers_view(((struct server *)user)->peers, &view))
+        return 1;
+    unsigned nodes = view.nodes;
+    peers_view_release(&view);
+    return nodes;
+}
+
+void server_watch_modes(struct server *s)
+{
+    int error = store_watch_modes(s->store, &(struct store_watch){drop_mode, count_nodes, s});
+    if (error) /* files are still looked at when they are read */
+        log_error("start the thread that looks at the source's directories: %s", strerror(-error));
 }
 
 /* Opens the catalog and the store over it, and passes them on. `what`: what failed. */
@@ -154,15 +178,36 @@ static void keep_catalog(struct server *s, int from)
         log_warning("save the catalog in %s: %s", s->config.state, strerror(-error));
 }
 
+int server_check_acls(const struct server *s, const struct catalog *catalog, struct str *why)
+{
+    if (!s->config.allow_other || catalog_notes(catalog)->acls)
+        return 0;
+    return str_fail(why, -EPERM,
+                    "the first node's scan ignored ACLs, which matter with allow_other: mount all nodes with "
+                    "allow_other, or none");
+}
+
+/* The copy cannot be changed any more: so check before. */
+static int take_catalog(struct server *s, int from, struct str *why)
+{
+    struct catalog *catalog;
+    int error = catalog_open_fd(from, &catalog);
+    if (error)
+        return error;
+    error = server_check_acls(s, catalog, why);
+    catalog_close(catalog);
+    if (!error && lseek(from, 0, SEEK_SET) < 0)
+        error = -errno;
+    return error ? error : copy_fill(FD_CATALOG, from, UINT64_MAX - 1, NULL);
+}
+
 /* A courier brings the catalog that the mount waits for. */
-static int install_catalog(void *user, const char *from)
+static int install_catalog(void *user, const char *from, struct str *why)
 {
     struct server *s = user;
     const char *what = "the file";
     CLEANUP_CLOSE int fd = open(from, O_RDONLY | O_CLOEXEC);
-    int error = fd < 0             ? -errno
-                : s->config.resize ? server_take_resized(s, fd)
-                                   : copy_fill(FD_CATALOG, fd, UINT64_MAX - 1);
+    int error = fd < 0 ? -errno : s->config.resize ? server_take_resized(s, fd, why) : take_catalog(s, fd, why);
     if (!error)
         error = open_all(s, &what);
     if (!error) {
@@ -171,13 +216,15 @@ static int install_catalog(void *user, const char *from)
     }
     if (error) {
         /* some of it is in use by other threads already: let the next server start from scratch */
-        log_error("install the catalog that a courier brought: open %s: %s", what, strerror(-error));
+        log_error("install the catalog that a courier brought: open %s: %s", what,
+                  why->length ? why->data : strerror(-error));
         if (s->catalog)
             _exit(1);
         return error;
     }
     if (!s->config.resize)
         keep_catalog(s, fd);
+    server_watch_modes(s);
     gate_open(s->gate, s->catalog, s->store);
     log_info("the catalog has arrived: the mount is ready");
     return 0;

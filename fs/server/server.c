@@ -12,6 +12,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 #include "fs/base/thread.h"
 #include "fs/base/version.h"
 #include "fs/catalog/catalog.h"
@@ -22,7 +23,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -217,10 +217,12 @@ static void start_sessions(struct server *s)
     int error = reads_create(background_limit(), handover_feed(s->handover), &s->reads);
     if (error)
         server_refuse(s, "start", "the thread that watches waiting READs", error);
+    bool killed = atomic_load(&s->handover->flags) & HANDOVER_KILLED;
     struct session_config data = {
         .name = "data",
         .fd = FD_DATA,
         .lane = handover_data(s->handover),
+        .killed = killed,
         .threads = server_data_threads(s),
         .pulse = &s->handover->pulse,
         .ended = data_ended,
@@ -236,7 +238,9 @@ static void start_sessions(struct server *s)
         .name = "control",
         .fd = FD_CONTROL,
         .lane = handover_control(s->handover),
+        .killed = killed,
         .threads = CONTROL_THREADS,
+        .strict_reads = true,
         .ops = &control_ops,
         .user = s->control,
         .interrupts = true,
@@ -295,19 +299,26 @@ static void replace_keeper(struct server *s)
 
 /* --- run --- */
 
+/* A keeper that cannot be watched may be alive: a second one would start a second server. */
+static bool keeper_is_dead(struct server *s)
+{
+    if (s->keeper.pidfd < 0)
+        return process_watch((pid_t)atomic_load(&s->handover->keeper), &s->keeper) == -ESRCH;
+    return process_is_dead(&s->keeper);
+}
+
 /* Returns when the data mount has ended, or when only waiting processes are left in it. */
 static void server_run(struct server *s)
 {
-    if (process_watch((pid_t)atomic_load(&s->handover->keeper), &s->keeper))
-        s->keeper = (struct process){0, -1, -1};
+    s->keeper = (struct process){0, -1, -1};
     while (!(atomic_load(&s->handover->flags) & HANDOVER_ABANDONED)) {
-        if (s->keeper.pidfd < 0 || process_is_dead(&s->keeper))
+        if (keeper_is_dead(s))
             replace_keeper(s);
         struct pollfd fd[] = {
             {.fd = s->ended, .events = POLLIN},
             {.fd = s->keeper.pidfd, .events = POLLIN},
         };
-        poll(fd, 2, LOOK_MS);
+        ready_wait(fd, 2, LOOK_MS);
         if (fd[0].revents & POLLIN)
             return;
     }
@@ -370,6 +381,8 @@ int main(int argc, char **argv)
     open_control(&s);
     go_on_staging(&s);
     start_sessions(&s);
+    if (s.store)
+        server_watch_modes(&s);
     if (atomic_load(&s.handover->level) < LEVEL_NO_PEERS)
         server_start_peers(&s);
     say_ready(&s);

@@ -45,10 +45,14 @@ bool server_waits_for_catalog(const struct server *s);
 void server_make_peers(struct server *s);
 void server_open_store(struct server *s);
 void server_start_peers(struct server *s);
+/* When catalog, store and data session exist. */
+void server_watch_modes(struct server *s);
 
 /* For such a mount: peers_config's `resizes`; and its result, or one that a courier brought, becomes the mount's
  * catalog. */
 int server_resize(void *server, const char *catalog, int courier);
-int server_take_resized(struct server *s, int from);
+int server_take_resized(struct server *s, int from, struct str *why);
+/* May the mount show this catalog? -EPERM: other users may use the mount, and the catalog ignores ACLs. */
+int server_check_acls(const struct server *s, const struct catalog *catalog, struct str *why);
 
 #endif

@@ -1,6 +1,7 @@
 /* The second half of the loader: fetches bytes that no tier has: from the previous owner, from memory, from the
  * source. */
 #include "fs/store/loader-inside.h"
+#include "fs/store/proof.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/thread.h"
@@ -56,14 +57,50 @@ static int get_from_source(struct load_worker *w, const struct span *span, struc
     return error ? error : source->ops->get(source, span, answer);
 }
 
+/* Before anything is loaded of a file in doubt: compare a cached value with the source. 0: there is no doubt any more.
+ * -EBUSY: no cached value can be looked at now. -ESTALE: they differ. */
+static int settle(struct load_worker *w, const struct load *load, uint32_t file)
+{
+    struct store *s = w->loader->store;
+    struct answer cached;
+    struct span span;
+    if (!doubts_hide(&s->doubts, file))
+        return 0;
+    if (doubts_about(&s->doubts, file) == DOUBT_STALE)
+        return -ESTALE;
+    answer_init(&cached);
+    int error = proof_draw(s, file, &span, &cached);
+    if (error && error != -ENOENT)
+        return error;
+    if (!error) {
+        CLEANUP_FREE char *bytes = malloc(span.length);
+        error = bytes ? pay_for(w, load, span.length) : -ENOMEM;
+        if (!error)
+            error = s->source->ops->read(s->source, &span, &(struct iovec){bytes, span.length}, 1);
+        bool differs = !error && !proof_equal(&cached, bytes, span.length);
+        answer_release(&cached);
+        if (differs) {
+            proof_drop(s, file, true);
+            return -ESTALE;
+        }
+        if (error)
+            return error;
+    }
+    doubts_change(&s->doubts, file, DOUBT_OPEN, DOUBT_NONE);
+    return 0;
+}
+
 /* Parts that the RAM tier has are taken from there, the rest from the source. Parts on the SSD are also read from the
  * source: the worker must not wait for the SSD. */
 int load_gather(struct load_worker *w, const struct span *span, bool here, struct answer *answer)
 {
     const struct store *store = w->loader->store;
     uint64_t to, end = span->offset + span->length;
-    int error = 0;
-    if (here)
+    int error = settle(w, NULL, span->file);
+    if (error && error != -EBUSY)
+        return error;
+    error = 0;
+    if (here || doubts_hide(&store->doubts, span->file))
         return get_from_source(w, span, answer);
     for (uint64_t at = span->offset; !error && at < end; at = to) {
         enum tier_name tier;
@@ -143,12 +180,19 @@ static int fill_room(struct load_worker *w, struct load *load, struct room *room
 int load_into_tier(struct load_worker *w, struct load *load)
 {
     const struct store *store = w->loader->store;
+    struct span span = {load->file, load->length, load->offset};
     struct room room;
+    bool in_doubt = doubts_hide(&store->doubts, load->file);
+    int error = settle(w, load, load->file);
+    if (error)
+        return error == -EBUSY ? -ENOSPC : error;
+    if (in_doubt && shard_holds(store->shard, &span))
+        return 0;
     bool refused = shard_reserve(store->shard, load->file, load->offset, load->length, &room) < 0;
     atomic_store_explicit(&w->loader->full, refused, memory_order_relaxed);
     if (refused)
         return -ENOSPC;
-    int error = fill_room(w, load, &room);
+    error = fill_room(w, load, &room);
     if (error)
         shard_abandon(&room);
     else

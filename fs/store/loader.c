@@ -289,7 +289,7 @@ int loader_create(struct store *store, int threads, int zstd_level, uint64_t rat
     l->store = store;
     l->rate.most = rate;
     fair_init(&l->direct);
-    wants_init(&l->wants, store->catalog, store->shard);
+    wants_init(&l->wants, store->catalog, store->shard, &store->doubts);
     l->wants.most_ahead = 2 * threads;
     int for_readers = threads / 4 > 0 ? threads / 4 : 1;
     l->most_later = threads > for_readers ? threads - for_readers : 1;

@@ -7,6 +7,10 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/contents.h \
 	fs/store/disk.c \
 	fs/store/disk.h \
+	fs/store/distrust.c \
+	fs/store/distrust.h \
+	fs/store/doubts.c \
+	fs/store/doubts.h \
 	fs/store/fair.c \
 	fs/store/fair.h \
 	fs/store/fault.c \
@@ -24,11 +28,17 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/loads.c \
 	fs/store/loads.h \
 	fs/store/map.c \
+	fs/store/mode-round.c \
+	fs/store/mode-round.h \
+	fs/store/modes.c \
+	fs/store/modes.h \
 	fs/store/map.h \
 	fs/store/match.c \
 	fs/store/match.h \
 	fs/store/pool.c \
 	fs/store/pool.h \
+	fs/store/proof.c \
+	fs/store/proof.h \
 	fs/store/rate.h \
 	fs/store/read.h \
 	fs/store/reclaim.c \
@@ -37,6 +47,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/restore.h \
 	fs/store/rocks-open.c \
 	fs/store/rocks-inside.h \
+	fs/store/rocks-list.c \
 	fs/store/rocks-note.c \
 	fs/store/rocks-table.c \
 	fs/store/rocks-write.c \

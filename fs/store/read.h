@@ -36,9 +36,11 @@ struct store_read {
     bool before;        /* owned here, and to be asked of the previous owner */
     enum place brought; /* the slowest place that loads it waited for came from */
     bool quiet;         /* not counted */
+    bool drawn;         /* only the disk is asked: see doubts.c */
     /* private to the peers: */
     struct peer_pull *pull; /* a thread waits for it, not the store */
     bool damaged;           /* the last answer failed verification */
+    bool unshared;          /* a courier could not answer it without its server */
     uint32_t peer;          /* the node that was asked last */
     uint32_t small;         /* bytes of its answer, if it may be asked for together with others; else 0 */
 };

@@ -3,6 +3,7 @@
 
 #include "fs/base/log.h"
 #include "fs/store/contents.h"
+#include "fs/store/distrust.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 struct restoring {
     struct stock *stock;
     struct match *match;
+    struct distrust distrust;
     struct rocks_file *file; /* the newest first */
     size_t files;
     bool *replaced; /* per file */
@@ -45,6 +47,14 @@ static uint32_t adopt_parts(struct stock *k, uint32_t segment, const struct inde
         adopted += p.values;
     }
     return adopted;
+}
+
+static void forget_distrusted(const struct restoring *r, struct index *index)
+{
+    uint64_t scanned = catalog_scanned(r->stock->map->catalog);
+    for (uint32_t i = 0; i < index->runs; i++)
+        if (r->distrust.count && distrust_has(&r->distrust, &index->run[i].identity, scanned))
+            index->run[i].file = NO_FILE;
 }
 
 /* The segment is put into the table before its parts are put into the map. Owns `file` if it returns 0 and `wanted`. */
@@ -90,6 +100,7 @@ static bool adopt_segment(struct restoring *r, const struct rocks_file *which)
         error = contents_read(file, k->map->catalog, &r->match, &index);
     if (!error) {
         note_replaced(r, &index);
+        forget_distrusted(r, &index);
         error = adopt_contents(k, file, &index, &wanted);
     }
     index_fini(&index);
@@ -106,24 +117,39 @@ static bool adopt_segment(struct restoring *r, const struct rocks_file *which)
     return !damage;
 }
 
-static int adopt_all(struct stock *k)
+static int adopt_segments(struct restoring *r)
 {
-    struct restoring r = {.stock = k};
-    int error = rocks_list(k->rocks, &r.file, &r.files);
-    r.replaced = error ? NULL : calloc(r.files + 1, sizeof *r.replaced);
-    if (!error && !r.replaced)
+    struct stock *k = r->stock;
+    int error = rocks_list(k->rocks, &r->file, &r->files);
+    r->replaced = error ? NULL : calloc(r->files + 1, sizeof *r->replaced);
+    if (!error && !r->replaced)
         error = -ENOMEM;
-    if (!error && r.files) {
-        qsort(r.file, r.files, sizeof *r.file, newest_first);
-        uint32_t newest = r.file[0].segment;
+    if (!error && r->files) {
+        qsort(r->file, r->files, sizeof *r->file, newest_first);
+        uint32_t newest = r->file[0].segment;
         k->next_segment = newest == UINT32_MAX ? newest : newest + 1;
     }
-    for (size_t i = 0; i < r.files && !error; i++)
-        if ((r.replaced[i] || !adopt_segment(&r, &r.file[i])) && !atomic_load(&k->failing))
-            rocks_drop(k->rocks, r.file[i].segment);
-    match_destroy(r.match);
-    free(r.replaced);
-    free(r.file);
+    for (size_t i = 0; i < r->files && !error; i++)
+        if ((r->replaced[i] || !adopt_segment(r, &r->file[i])) && !atomic_load(&k->failing))
+            rocks_drop(k->rocks, r->file[i].segment);
+    return error;
+}
+
+static int adopt_all(struct stock *k, const struct tier_folder *folder)
+{
+    struct restoring *r = calloc(1, sizeof *r);
+    if (!r)
+        return -ENOMEM;
+    r->stock = k;
+    int error = distrust_read(folder->path, &r->distrust);
+    if (!error)
+        error = adopt_segments(r);
+    if (!error && r->distrust.count == DISTRUST_MOST && !atomic_load(&k->failing))
+        distrust_clear(folder->path);
+    match_destroy(r->match);
+    free(r->replaced);
+    free(r->file);
+    free(r);
     return error;
 }
 
@@ -140,7 +166,7 @@ int restore_stock(struct stock *k, const struct tier_folder *folder)
     if (error && error != -EBUSY && why.length)
         log_limited(LOG_LEVEL_WARNING, 5, "%s tier %s: %s", tier_names[k->name], k->directory, why.data);
     if (!error)
-        error = adopt_all(k);
+        error = adopt_all(k, folder);
     if (stock_may_recover(error)) { /* nothing was adopted */
         rocks_close(k->rocks);
         k->rocks = NULL;

@@ -51,6 +51,9 @@ char *rocks_buffer(uint64_t bytes);                           /* for rocks_read 
  * also when it ingests the file. 0; -EBADMSG: damaged; otherwise the check failed. */
 int rocks_check_table(int fd, bool data);
 
+/* The same for the lists of the files: -EBADMSG and why, if they are damaged. */
+int rocks_check_lists(const char *directory, struct str *why);
+
 /* What this process is about to have RocksDB read, and may die of: inodes of files. `list`: all files that the
  * database lists. */
 struct rocks_note {

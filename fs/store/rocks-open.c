@@ -1,6 +1,6 @@
-/* Opens a database. RocksDB aborts the process on some kinds of damage, so:
+/* Opens a database. On some kinds of damage RocksDB aborts the process, or hangs, so:
  *
- *   1. Each file is checked before RocksDB opens it (rocks-table.c). The check may miss something.
+ *   1. Each file is checked before RocksDB opens it (rocks-list.c, rocks-table.c). A check may miss something.
  *   2. The files that RocksDB is about to read are noted (rocks-note.c). A process that finds a note knows that the
  *      previous one died of them: it drops these files, or rebuilds the lists. So no file kills two processes.
  *   3. If the lists (CURRENT, MANIFEST) are damaged or name missing files, the database is rebuilt: segments' files are
@@ -250,7 +250,9 @@ static int take_back(struct rocks *r, const struct rocks_note *before)
 static int read_lists(struct rocks *r, struct str *why)
 {
     static const struct rocks_note lists = {.list = true};
-    int error = rocks_note_write(r, &lists);
+    int error = rocks_check_lists(r->directory, why);
+    if (!error)
+        error = rocks_note_write(r, &lists);
     if (error)
         return error;
     error = rocks_open_listed(r, why);

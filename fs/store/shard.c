@@ -3,6 +3,8 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/store/distrust.h"
 #include "fs/store/tier-read.h"
 #include "fs/store/tier.h"
 
@@ -83,6 +85,26 @@ bool shard_drop(struct shard *s, uint32_t file, uint64_t offset)
         entry = map_get(&s->map, part);
     }
     return false;
+}
+
+void shard_distrust(struct shard *s, uint32_t file, bool now)
+{
+    const struct catalog *c = s->map.catalog;
+    struct distrusted one = {catalog_file_version(c, file), now ? 0 : catalog_scanned(c)};
+    struct tier_status status;
+    for (int i = 0; i < TIERS; i++) {
+        tier_get_status(s->tier[i], &status);
+        int error =
+            status.state == TIER_OPEN || status.state == TIER_CLOSED ? distrust_add(s->tier[i]->folder.path, &one) : 0;
+        if (error)
+            log_warning("%s tier: write the list of what the next mount must not use: %s", tier_names[i],
+                        strerror(-error));
+    }
+    uint64_t size = catalog_kept_size(c, file), from, to;
+    for (uint64_t at = 0; at < size; at = to) {
+        shard_part(s, file, at, &from, &to);
+        shard_drop(s, file, at);
+    }
 }
 
 /* If the part moves meanwhile, look again. */

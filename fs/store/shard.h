@@ -37,6 +37,9 @@ struct layer **shard_layer(struct shard *shard, enum tier_name tier);
 void shard_part(const struct shard *shard, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to);
 enum tier_name shard_where(const struct shard *shard, uint32_t file, uint64_t offset);
 bool shard_drop(struct shard *shard, uint32_t file, uint64_t offset); /* false: it was not cached */
+/* Drop all of a file, which has other bytes than the source although its version says the same. Later shards do not
+ * take it over. `now`: nor does one with the same catalog. */
+void shard_distrust(struct shard *shard, uint32_t file, bool now);
 /* Are all parts of these bytes in files of segments, not only in memory? */
 bool shard_is_stored(const struct shard *shard, uint32_t file, uint64_t from, uint64_t to);
 

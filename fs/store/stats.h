@@ -27,6 +27,7 @@ struct store_stats {
     struct slowest_read slowest;
     uint64_t source_samples, source_bytes;
     struct root_state root; /* of the source */
+    uint64_t round_seconds; /* of mode-round.h; 0: there are no rounds */
     uint64_t parked;        /* readers that wait now */
     uint64_t waits[PLACES]; /* the same, by what they wait for */
     struct {

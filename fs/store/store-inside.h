@@ -3,6 +3,8 @@
 #ifndef FS_STORE_STORE_INSIDE_H
 #define FS_STORE_STORE_INSIDE_H
 
+#include "fs/store/doubts.h"
+#include "fs/store/mode-round.h"
 #include "fs/store/read.h"
 #include "fs/store/shard.h"
 #include "fs/wire/feed.h"
@@ -11,6 +13,11 @@
 
 struct store {
     const struct catalog *catalog;
+    const struct catalog *original; /* of the source, if files differ from it */
+    struct doubts doubts;
+    struct modes *modes;              /* NULL: only the mount's owner has access */
+    struct mode_round *_Atomic round; /* NULL: not started */
+    int root;                         /* of the source */
     struct shard *shard;
     struct layer *source; /* the layer that is asked for the source's bytes: `origin`, or one in front of it; owned */
     struct layer *origin;

@@ -51,6 +51,8 @@ static void say_waits(struct store_read *read)
 /* Ask the tiers. `caller`: this is the thread that called store_read. */
 static int ask_tiers(struct store *s, struct store_read *read, bool caller)
 {
+    if (doubts_hide(&s->doubts, read->span.file))
+        return -ENOENT;
     if (read->here)
         return shard_holds(s->shard, &read->span) ? 0 : -ENOENT;
     enum tier_name slowest;
@@ -136,6 +138,10 @@ void store_refused(struct store *s, struct store_read *read)
 
 void store_got(struct store *s, struct store_read *read, int error)
 {
+    if (read->drawn) {
+        store_end(s, read, error);
+        return;
+    }
     error = after_tiers(s, read, error);
     if (error == -EAGAIN)
         error = try_read(s, read, false);
@@ -146,6 +152,8 @@ void store_got(struct store *s, struct store_read *read, int error)
 void store_fetched(struct store *s, struct store_read *read, int error)
 {
     store_waits_no_more(s, read, PLACE_PEER);
+    if (error == -ESTALE)
+        doubts_change(&s->doubts, read->span.file, DOUBT_NONE, DOUBT_TOLD);
     if (error)
         error = loader_direct(s->loader, read);
     else
@@ -246,7 +254,7 @@ static void begin_read(struct store_read *read)
     answer_init(&read->answer);
     read->lacked = 0;
     read->tries = 0;
-    read->waiting = read->before = read->pulled = read->damaged = false;
+    read->waiting = read->before = read->pulled = read->damaged = read->drawn = false;
     read->brought = PLACE_RAM;
     read->pull = NULL;
     read->peer = UINT32_MAX;

@@ -7,6 +7,7 @@
 #include "fs/base/log.h"
 #include "fs/store/disk.h"
 #include "fs/store/loader.h"
+#include "fs/store/proof.h"
 #include "fs/store/source.h"
 
 #include <errno.h>
@@ -28,9 +29,11 @@ static struct layer **layer_at(struct store *s, enum place place)
         return shard_layer(s->shard, TIER_SSD);
     case PLACE_SOURCE:
         return &s->source;
-    default:
-        return NULL;
+    case PLACE_PEER:
+    case PLACES:
+        break;
     }
+    return NULL;
 }
 
 static int add_fault(struct store *s, const char *specification)
@@ -66,6 +69,23 @@ static int add_faults(struct store *s, const char *specifications)
     return 0;
 }
 
+/* The cached bytes of a resized file are not those of the source; the layer over it compares them when it makes them
+ * again. */
+static int draw_value(void *user, uint32_t file, struct span *span, struct answer *answer)
+{
+    struct store *s = user;
+    if (doubts_about(&s->doubts, file) == DOUBT_TOLD || doubts_about(&s->doubts, file) == DOUBT_STALE)
+        return -ESTALE;
+    if (s->original && catalog_file_seed(s->original, file) != catalog_file_seed(s->catalog, file))
+        return -ENOENT;
+    return proof_draw(s, file, span, answer);
+}
+
+static void drop_file(void *user, uint32_t file)
+{
+    proof_drop(user, file, false);
+}
+
 static int open_layers(struct store *s, const struct store_config *config)
 {
     struct shard_config shard = {.catalog = config->catalog};
@@ -77,7 +97,9 @@ static int open_layers(struct store *s, const struct store_config *config)
     if (error)
         return error;
     s->source = s->origin;
+    source_set_witness(s->origin, &(struct source_witness){s, draw_value, drop_file});
     source_count_in(s->origin, stats_source(s->stats));
+    source_note_modes(s->origin, s->modes);
     if (config->over_source)
         error = config->over_source(config->source_user, s->origin, &s->source);
     if (error)
@@ -93,8 +115,14 @@ int store_open(const struct store_config *config, struct store **store)
     if (!s)
         return -ENOMEM;
     s->catalog = config->catalog;
+    s->original = config->original;
+    s->root = config->source;
     s->served = config->served ? config->served : &s->own_served;
-    int error = stats_create(config->counts, &s->stats);
+    int error = doubts_init(&s->doubts, config->original ? config->original : config->catalog);
+    if (!error)
+        error = stats_create(config->counts, &s->stats);
+    if (!error && config->admits_others)
+        error = modes_create(config->catalog, &s->modes);
     if (!error)
         error = open_layers(s, config);
     if (!error)
@@ -129,8 +157,35 @@ void store_close(struct store *s)
     stage_destroy(s->stage);
     layer_destroy(s->source);
     shard_close(s->shard);
+    mode_round_stop(atomic_load(&s->round)); /* late, because it may hang in the source */
     stats_destroy(s->stats);
+    doubts_fini(&s->doubts);
+    modes_destroy(s->modes);
     free(s);
+}
+
+/* --- modes --- */
+
+int store_watch_modes(struct store *s, const struct store_watch *watch)
+{
+    if (!s->modes)
+        return 0;
+    struct mode_round_config config = {s->catalog, s->root, s->modes, watch->nodes, watch->user};
+    struct mode_round *round = NULL;
+    modes_listen(s->modes, watch->changed, watch->user);
+    int error = mode_round_start(&config, &round);
+    atomic_store(&s->round, round);
+    return error;
+}
+
+mode_t store_limit_mode(struct store *s, uint64_t ino, mode_t mode)
+{
+    return s && s->modes ? modes_limit(s->modes, ino, mode) : mode;
+}
+
+bool store_has_reduced(struct store *s)
+{
+    return s->modes && modes_are_reduced(s->modes);
 }
 
 /* --- peers --- */
@@ -142,7 +197,7 @@ void store_set_peers(struct store *s, const struct store_peers *peers)
 
 int store_stored(struct store *s, const struct span *span, bool verify, stored_put put, void *user)
 {
-    return shard_stored(s->shard, span, verify, put, user);
+    return doubts_hide(&s->doubts, span->file) ? -ENOENT : shard_stored(s->shard, span, verify, put, user);
 }
 
 struct pool *store_pool(struct store *s)
@@ -269,6 +324,8 @@ void store_stats(struct store *s, struct store_stats *stats)
         stats->parked += stats->waits[place];
     }
     source_root(s->origin, &stats->root);
+    const struct mode_round *round = atomic_load(&s->round);
+    stats->round_seconds = round ? mode_round_seconds(round) : 0;
     for (enum tier_name tier = 0; tier < TIERS; tier++)
         shard_status(s->shard, tier, &stats->tier[tier]);
 }

@@ -26,7 +26,8 @@ struct store_config {
     root_open *source_reopen; /* NULL: it cannot be opened again */
     void *source_user;
     struct tier_config tier[TIERS];
-    int zstd_level; /* 0: off */
+    int zstd_level;     /* 0: off */
+    bool admits_others; /* modes that the source reduces take effect: see modes.h */
     int source_threads;
     uint64_t source_rate; /* maximum bytes per second that are read from the source; 0: unlimited. See rate.h */
     /* STORE_COUNTS bytes, aligned to a cache line, zeros at first: the counters of reads. The next store continues
@@ -41,6 +42,18 @@ struct store_config {
 
 int store_open(const struct store_config *config, struct store **store);
 void store_close(struct store *store); /* first ends parked reads with -ESHUTDOWN */
+
+/* With `admits_others`: look at the source in rounds (mode-round.h), and call `changed` for each inode whose mode in
+ * the mount changes (modes.h). 0 or -errno. */
+struct store_watch {
+    void (*changed)(void *user, uint64_t ino);
+    unsigned (*nodes)(void *user); /* of the world */
+    void *user;
+};
+int store_watch_modes(struct store *store, const struct store_watch *watch);
+/* The mode to be shown instead of this one of the catalog. `store` may be NULL. */
+mode_t store_limit_mode(struct store *store, uint64_t ino, mode_t mode);
+bool store_has_reduced(struct store *store); /* the mode of any inode */
 
 /* 0: answered. -EINPROGRESS: parked; `done` is called once, with 0 or -errno, from another thread or before this
  * returns. Else -errno. Never waits for the source. */

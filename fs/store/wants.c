@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard)
+void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard, const struct doubts *doubts)
 {
     w->catalog = catalog;
     w->shard = shard;
+    w->doubts = doubts;
     load_queue_init(&w->urgent);
     load_queue_init(&w->fed);
     load_queue_init(&w->later);
@@ -39,7 +40,7 @@ void wants_queue(struct wants *w, struct load *load)
 
 static bool is_held(struct wants *w, uint32_t file, uint64_t offset)
 {
-    return shard_where(w->shard, file, offset) != TIERS;
+    return shard_where(w->shard, file, offset) != TIERS && !doubts_hide(w->doubts, file);
 }
 
 static bool is_missing(struct wants *w, uint32_t file, uint64_t offset)

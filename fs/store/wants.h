@@ -3,11 +3,13 @@
 #ifndef FS_STORE_WANTS_H
 #define FS_STORE_WANTS_H
 
+#include "fs/store/doubts.h"
 #include "fs/store/loads.h"
 
 struct wants {
     const struct catalog *catalog;
     const struct shard *shard;
+    const struct doubts *doubts;
     struct loads loads;
     struct load_queue urgent; /* readers wait */
     struct load_queue fed;    /* only the feeder waits */
@@ -16,7 +18,7 @@ struct wants {
     int most_ahead; /* nothing is read ahead while `later` has this many */
 };
 
-void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard);
+void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard, const struct doubts *doubts);
 void wants_fini(struct wants *w); /* only when nobody waits and nothing runs */
 
 /* Afterwards every byte of the read is cached or brought by a load, and these loads are urgent, or fed. `first`: the

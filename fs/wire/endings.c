@@ -4,6 +4,7 @@
 #include "fs/base/clock.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,12 @@ unsigned endings_lately(const struct endings *e, uint64_t time)
     while (endings_get(e, n, &ending) == 0 && ending.at + time > now)
         n++;
     return n;
+}
+
+bool ending_is_kill(const struct ending *e)
+{
+    return e->how == ENDING_UNSEEN || e->how == ENDING_STOPPED ||
+           (e->how == ENDING_SIGNAL && (e->number == SIGKILL || e->number == SIGTERM));
 }
 
 void ending_describe(const struct ending *e, char *text, size_t n)

@@ -3,6 +3,7 @@
 #define FS_WIRE_ENDINGS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,8 @@ int endings_get(const struct endings *endings, unsigned back, struct ending *end
 unsigned endings_lately(const struct endings *endings,
                         uint64_t time); /* in the last `time` nanoseconds, among those kept */
 
+/* From outside: somebody kills servers, or memory is short. Also if nobody saw how it ended: its keeper also did. */
+bool ending_is_kill(const struct ending *ending);
 /* "was killed by signal 9 (Killed)" */
 void ending_describe(const struct ending *ending, char *text, size_t n);
 

@@ -154,9 +154,10 @@ struct feed_stream {
     uint64_t began, last;    /* first and last READ: nanoseconds, real time */
     uint64_t told;           /* 1 + number of samples that its loader reports as read; 0: no report */
     uint32_t rank, workers;
-    uint32_t stopped, failed, dirty; /* ended early; a READ has failed; changed since the last report */
-    uint8_t digest[16];              /* of the plan */
-    uint32_t read[FEED_WORKERS];     /* samples of each worker's stream, from its start */
+    uint32_t stopped, failed;    /* ended early; a READ has failed */
+    uint16_t dirty, final;       /* changed since the last report; its loader reported its end: nothing changes */
+    uint8_t digest[16];          /* of the plan */
+    uint32_t read[FEED_WORKERS]; /* samples of each worker's stream, from its start */
 };
 
 /* Each READ looks at `feeder`, so fields that are written often are in other cache lines. */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #ifndef HANDOVER_FORM
-#define HANDOVER_FORM 16 /* increase with each change of handover.h, lane.h, feed.h or of the store's counters */
+#define HANDOVER_FORM 17 /* increase with each change of handover.h, lane.h, feed.h or of the store's counters */
 #endif
 
 enum {

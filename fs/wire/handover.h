@@ -47,6 +47,7 @@ enum handover_flags {
     HANDOVER_REFUSED = 4,    /* like SERVER_REFUSED, for a keeper that is not the server's parent; of the last server */
     HANDOVER_LEAVE = 16,     /* tells the keeper to unmount */
     HANDOVER_UP = 64,        /* the mounts are attached */
+    HANDOVER_KILLED = 128,   /* the last server did not die by itself, as far as anybody saw */
     HANDOVER_ABANDONED = 32, /* the mount was unmounted while processes inside still wait: the server must end */
 };
 

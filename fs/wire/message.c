@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { BACKLOG = 4, WHOLE_MOST = 1024 };
+enum { BACKLOG = 4, WHOLE_MOST = 1024, PIECE_LEAST = 64 << 10 };
 
 _Static_assert(sizeof(struct message_frame) == 16, "a frame's head is 16 bytes");
 
@@ -80,6 +80,7 @@ static int receive_all(int socket, void *to, size_t n, int fds[MESSAGE_FDS])
     return 0;
 }
 
+/* Memory only for what arrives, and as much again: the length is a peer's word. */
 static int receive_frame(int socket, struct message_frame *frame, void **payload, int fds[MESSAGE_FDS])
 {
     int error = receive_all(socket, frame, sizeof *frame, fds);
@@ -89,12 +90,17 @@ static int receive_frame(int socket, struct message_frame *frame, void **payload
         return -EBADMSG;
     if (frame->length > MESSAGE_MOST)
         return -EMSGSIZE;
-    CLEANUP_FREE char *bytes = malloc(frame->length + 1); /* for a NUL after a text */
-    if (!bytes)
-        return -ENOMEM;
-    error = receive_all(socket, bytes, frame->length, fds);
-    if (error)
-        return error;
+    CLEANUP_FREE char *bytes = NULL;
+    for (uint64_t at = 0, piece = PIECE_LEAST, left; at < frame->length || !bytes; at += left, piece = at) {
+        left = frame->length - at < piece ? frame->length - at : piece;
+        char *more = realloc(bytes, at + left + 1); /* for a NUL after a text */
+        if (!more)
+            return -ENOMEM;
+        bytes = more;
+        error = receive_all(socket, bytes + at, left, fds);
+        if (error)
+            return error;
+    }
     bytes[frame->length] = '\0';
     *payload = steal_pointer(bytes);
     return 0;

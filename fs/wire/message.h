@@ -69,7 +69,10 @@ enum message_kind {
     MESSAGE_SHARED,
     MESSAGE_SEGMENT,
 };
-enum { MESSAGE_VERSION = 10, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28 };
+enum { MESSAGE_VERSION = 11, MESSAGE_FDS = 5 };
+#define MESSAGE_MOST (UINT64_C(1) << 33)
+/* Holders in a message about a world: a world with more extents x groups is refused when it first forms. */
+#define MESSAGE_HOLDERS_MOST (MESSAGE_MOST / 2 / sizeof(uint16_t))
 
 struct message_frame {
     uint32_t kind, zero;

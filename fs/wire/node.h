@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { NODES_MOST = 16384, NODE_ID = 33, NODE_HOST = 65 };
+enum { NODES_MOST = 16384, GROUPS_MOST = 64, NODE_ID = 33, NODE_HOST = 65 };
 #define NO_OWNER 0xffffu
 
 struct world_node {

@@ -21,6 +21,22 @@ static size_t align_value(size_t n)
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
+void payload_mark_shared(void *slot)
+{
+    uint32_t magic;
+    memcpy(&magic, slot, sizeof magic);
+    magic |= PAYLOAD_SHARED;
+    memcpy(slot, &magic, sizeof magic);
+}
+
+bool payload_is_shared(const void *bytes, size_t n)
+{
+    uint32_t magic = 0;
+    if (n >= sizeof magic)
+        memcpy(&magic, bytes, sizeof magic);
+    return magic & PAYLOAD_SHARED;
+}
+
 size_t payload_begin(const uint32_t *length, uint32_t count)
 {
     size_t at = align_value(sizeof(struct payload_header));
@@ -43,8 +59,8 @@ int payload_parse(const void *bytes, size_t n, const struct value_run *run, stru
     if (n < sizeof h || n > RING_SLOT)
         return -EBADMSG;
     memcpy(&h, bytes, sizeof h);
-    if (h.magic != PAYLOAD_MAGIC || h.file != run->file || h.value != run->first || h.count != count || !count ||
-        count > RING_VALUES)
+    if ((h.magic & ~PAYLOAD_SHARED) != PAYLOAD_MAGIC || h.file != run->file || h.value != run->first ||
+        h.count != count || !count || count > RING_VALUES)
         return -EBADMSG;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t length = h.length[i] & ~PAYLOAD_CUT;
@@ -81,7 +97,7 @@ int payload_many_parse(const void *bytes, size_t n, uint32_t count, struct paylo
     if (n < sizeof m || n > RING_SLOT)
         return -EBADMSG;
     memcpy(&m, bytes, sizeof m);
-    if (m.magic != MANY_MAGIC || m.count != count || count > MANY_MOST)
+    if ((m.magic & ~PAYLOAD_SHARED) != MANY_MAGIC || m.count != count || count > MANY_MOST)
         return -EBADMSG;
     size_t at = payload_many_begin(NULL, 0);
     for (uint32_t i = 0; i < count; i++) {

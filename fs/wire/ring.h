@@ -76,6 +76,9 @@ enum fetch_flags {
     /* the last answer was damaged: answered by the server, which verifies the values (tier-share.h). May be combined
      * with BEFORE and FED */
     FETCH_VERIFY = 32,
+    /* the server does not answer: only its courier does, from the RAM tier (tier-share.h), or -EHOSTUNREACH at once.
+     * May be combined with FED */
+    FETCH_SHARED = 64,
 };
 
 /* Blocks of values (fs/store/FORMAT) that may be left out, in `flags`: their number at the start of the first value,
@@ -114,7 +117,8 @@ static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count
         return count > 1 && count <= MANY_MOST;
     if (count == 1 && fetch_head(flags) + fetch_tail(flags) >= FETCH_BLOCKS)
         return false;
-    const uint32_t known = FETCH_BLOCKS_MASK | FETCH_BEFORE | FETCH_FED | FETCH_VERIFY;
+    const uint32_t known =
+        FETCH_BLOCKS_MASK | FETCH_FED | (flags & FETCH_SHARED ? FETCH_SHARED : FETCH_BEFORE | FETCH_VERIFY);
     return !(flags & ~known) && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
 }
 
@@ -236,6 +240,10 @@ struct payload_value {
     uint32_t length;
     bool cut;
 };
+/* The highest bit of the magic of any reply: a courier has made it without its server, from the RAM tier. */
+#define PAYLOAD_SHARED (UINT32_C(1) << 31)
+void payload_mark_shared(void *slot);
+bool payload_is_shared(const void *bytes, size_t n);
 /* Offset of the i-th value in a slot, from the lengths of the values before it. */
 size_t payload_begin(const uint32_t *length, uint32_t count);
 /* Write the header when the values are in place. The length of the whole is payload_begin(length, count). */

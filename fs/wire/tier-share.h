@@ -16,6 +16,9 @@
  * The courier verifies nothing. The asking node does, and asks a second time with FETCH_VERIFY if a value is damaged:
  * this question goes to the server, which verifies the value and loads a damaged one again.
  *
+ * The courier marks its answers (payload_mark_shared), because they do not show that the server is alive. When a server
+ * hangs, the asking node continues to ask the courier, with FETCH_SHARED.
+ *
  * All messages about this are small, so that sending one waits for nobody. */
 #ifndef FS_WIRE_TIER_SHARE_H
 #define FS_WIRE_TIER_SHARE_H

@@ -35,7 +35,8 @@ struct fetch {
     uint64_t asked;  /* when the slot was taken */
     uint64_t heard;  /* when the read began to wait, or when the other node last said WAIT */
     uint32_t node;
-    bool slow; /* the other node said WAIT */
+    bool slow;   /* the other node said WAIT */
+    bool shared; /* FETCH_SHARED: only the node's courier answers */
 };
 
 /* Another node that is asked. It gets at most PEER_FETCHES slots, so that a silent node leaves slots for the others. */

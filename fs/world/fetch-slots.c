@@ -63,10 +63,10 @@ void slots_expel(struct fetches *f, struct asked_peer *p, struct read_list *expe
             TAILQ_INSERT_TAIL(expelled, read, parked);
 }
 
-/* When waiting for this node last made sense: it said something, or the read began to wait. */
+/* When waiting for this node last made sense: something arrived from it, or the read began to wait. */
 static uint64_t heard_since(const struct asked_peer *p, const struct store_read *read)
 {
-    return p->peer.heard > read->asked ? p->peer.heard : read->asked;
+    return p->peer.reached > read->asked ? p->peer.reached : read->asked;
 }
 
 static void expel_late_of(struct fetches *f, struct asked_peer *p, bool fed, uint64_t now, struct read_list *expelled)
@@ -108,15 +108,17 @@ static void occupy(struct fetches *f, struct asked_peer *p, struct store_read *r
     fetch->asked = clock_now();
     fetch->heard = heard_since(p, read);
     fetch->node = (uint32_t)(p - f->peer);
+    fetch->shared = !peer_may_be_asked(&p->peer, fetch->asked);
     p->slots++;
     fair_went(&f->turns, read->fed);
-    peer_asked(&p->peer);
+    if (!fetch->shared)
+        peer_asked(&p->peer);
     if (read->pull) {
         *m = read->pull->question;
     } else {
         receive_ask(f->self->config.catalog, &read->span, m);
-        m->flags |=
-            (read->before ? FETCH_BEFORE : 0) | (read->fed ? FETCH_FED : 0) | (read->damaged ? FETCH_VERIFY : 0);
+        m->flags |= (read->before ? FETCH_BEFORE : 0) | (read->fed ? FETCH_FED : 0) |
+                    (read->damaged ? FETCH_VERIFY : 0) | (fetch->shared ? FETCH_SHARED : 0);
     }
     m->kind = RING_FETCH;
     m->node = read->peer = fetch->node;

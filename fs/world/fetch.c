@@ -7,7 +7,10 @@
  * If many small reads wait, one question asks for several of them: fetch-many.c.
  *
  * A node that neither has nor owns the data replies -ENOENT. If the layout has turned meanwhile, the owner by the new
- * layout is asked next. Otherwise the previous owner is asked, once. */
+ * layout is asked next. Otherwise the previous owner is asked, once.
+ *
+ * The server of a node can hang while its courier still answers from the RAM tier. Such a node is suspected, and its
+ * courier is asked with FETCH_SHARED: peer.h. */
 #include "fs/world/fetch-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -68,17 +71,26 @@ static const char *host_of(const struct fetches *f, uint32_t node)
     return layout_node(f->world->layout, node)->host;
 }
 
-static void suspect(struct fetches *f, uint32_t node, uint64_t now)
+static void suspect(struct fetches *f, uint32_t node, uint64_t since, uint64_t now)
 {
     struct peer_record *peer = &f->peer[node].peer;
-    if (peer_suspect(peer, now))
-        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) does not answer: no requests to it for %llu s", node,
-                    host_of(f, node), (unsigned long long)(peer->pause / SECOND));
+    if (peer_suspect(peer, since, now))
+        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) does not answer: %s for %llu s", node, host_of(f, node),
+                    peer->shares ? "only its courier is asked" : "no requests to it",
+                    (unsigned long long)(peer->pause / SECOND));
 }
 
-static struct asked_peer *peer_if_asked(struct fetches *f, uint32_t node, uint64_t now)
+/* Can only a server answer it? */
+static bool needs_server(const struct store_read *read)
 {
-    return node < f->nodes && node != f->me && peer_may_be_asked(&f->peer[node].peer, now) ? &f->peer[node] : NULL;
+    return read->pull || read->before || read->damaged || read->unshared;
+}
+
+static struct asked_peer *peer_if_asked(struct fetches *f, uint32_t node, const struct store_read *read, uint64_t now)
+{
+    struct asked_peer *p = node < f->nodes && node != f->me ? &f->peer[node] : NULL;
+    bool may = p && (peer_may_be_asked(&p->peer, now) || (p->peer.shares && !needs_server(read)));
+    return may ? p : NULL;
 }
 
 uint32_t fetch_owner_before(const struct fetches *f, uint32_t file, uint64_t offset)
@@ -94,15 +106,15 @@ static struct asked_peer *choose_peer(struct fetches *f, const struct store_read
     const struct world *w = f->world;
     uint32_t groups = layout_groups(w->layout);
     if (read->pull)
-        return peer_if_asked(f, read->pull->question.node, now);
+        return peer_if_asked(f, read->pull->question.node, read, now);
     if (read->before)
-        return peer_if_asked(f, fetch_owner_before(f, read->span.file, read->span.offset), now);
+        return peer_if_asked(f, fetch_owner_before(f, read->span.file, read->span.offset), read, now);
     uint64_t extent = extents_at(f->self->extents, read->span.file, read->span.offset);
     for (uint32_t i = 0; i < groups; i++) {
         uint32_t owner = layout_owner(w->layout, (w->group + i) % groups, extent);
         if (owner == f->me)
             owner = fetch_owner_before(f, read->span.file, read->span.offset);
-        struct asked_peer *p = peer_if_asked(f, owner, now);
+        struct asked_peer *p = peer_if_asked(f, owner, read, now);
         if (p)
             return p;
     }
@@ -189,12 +201,13 @@ int fetch_ask(struct fetches *f, struct store_read *read)
     return ask_for(f, read, false);
 }
 
-/* Is there another node to ask? After a loss, the owner in another group; after -ENOENT, the owner by the new layout,
- * else the previous owner. A node that replied -ENOENT is not asked again. */
+/* Is there another node to ask? After a loss, or if a courier cannot answer alone, the owner in another group; after
+ * -ENOENT, the owner by the new layout, else the previous owner. A node that replied -ENOENT is not asked again. */
 static bool has_another(struct fetches *f, struct store_read *read, int error)
 {
-    if (error != -EHOSTDOWN && error != -ENOENT)
+    if (error != -EHOSTDOWN && error != -EHOSTUNREACH && error != -ENOENT)
         return false;
+    read->unshared |= error == -EHOSTUNREACH;
     LOCK_SCOPE(&f->lock);
     const struct asked_peer *p = choose_peer(f, read, clock_now());
     bool another = p && (uint32_t)(p - f->peer) != read->peer;
@@ -297,6 +310,30 @@ static bool end_fetch(struct fetches *f, struct fetch *fetch, int status, struct
     return answered;
 }
 
+/* Did the courier of the other node make this answer, without its server? */
+static bool is_of_courier(const struct fetches *f, const struct fetch *fetch, const struct ring_message *m)
+{
+    if (m->status == 0)
+        return payload_is_shared(fetch_slot(f, fetch), m->length);
+    return (fetch->shared && m->status == -EHOSTUNREACH) || (fetch->parts > 1 && m->status == -ENOBUFS);
+}
+
+static void note_answer(struct fetches *f, const struct fetch *fetch, const struct ring_message *m, uint64_t now)
+{
+    struct asked_peer *p = &f->peer[fetch->node];
+    if (m->status == 0)
+        peer_answered(&p->times, now - fetch->asked);
+    if (m->status == -EHOSTDOWN)
+        return;
+    if (!is_of_courier(f, fetch, m)) {
+        peer_heard(&p->peer, now);
+        return;
+    }
+    peer_reached(&p->peer, now);
+    if (fetch->state == FETCH_ASKED && !fetch->shared)
+        p->peer.probing = false; /* the next question may reach the server */
+}
+
 int fetch_answered(struct fetches *f, const struct ring_message *m)
 {
     if (m->slot >= RING_IN || m->status > 0 || m->length > RING_SLOT)
@@ -307,10 +344,8 @@ int fetch_answered(struct fetches *f, const struct ring_message *m)
     uint64_t now = clock_now();
     pthread_mutex_lock(&f->lock);
     bool known = is_asked(fetch, m->token);
-    if (known && m->status != -EHOSTDOWN)
-        peer_heard(&f->peer[fetch->node].peer, now);
-    if (known && m->status == 0)
-        peer_answered(&f->peer[fetch->node].times, now - fetch->asked);
+    if (known)
+        note_answer(f, fetch, m, now);
     if (known && m->status == -EAGAIN)
         slots_wait(f, fetch, now);
     else if (known)
@@ -379,9 +414,9 @@ static void give_up(struct fetches *f, struct fetch *fetch, struct read_list *le
 }
 
 /* Also end what was asked of this node later: a waiting loader thread would be missing for reads of the source. */
-static void end_silent_node(struct fetches *f, uint32_t node, uint64_t now, struct read_list *left)
+static void end_silent_node(struct fetches *f, uint32_t node, uint64_t since, uint64_t now, struct read_list *left)
 {
-    suspect(f, node, now);
+    suspect(f, node, since, now);
     for (uint32_t slot = 0; slot < RING_IN; slot++)
         if (f->fetch[slot].state == FETCH_ASKED && f->fetch[slot].node == node)
             give_up(f, &f->fetch[slot], left);
@@ -396,8 +431,10 @@ static void end_silent(struct fetches *f, uint64_t now, struct read_list *left)
         if (fetch->state != FETCH_ASKED || now - fetch->heard < most || now < fetch->heard)
             continue;
         give_up(f, fetch, left);
-        if (f->peer[fetch->node].peer.heard <= fetch->heard && now >= fetch->asked + most)
-            end_silent_node(f, fetch->node, now, left);
+        const struct peer_record *peer = &f->peer[fetch->node].peer;
+        uint64_t arrived = fetch->shared ? peer->reached : peer->heard;
+        if (arrived <= fetch->heard && now >= fetch->asked + most)
+            end_silent_node(f, fetch->node, fetch->heard, now, left);
     }
 }
 

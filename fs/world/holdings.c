@@ -2,10 +2,10 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 #include "fs/store/shard.h"
 
 #include <errno.h>
-#include <poll.h>
 
 enum {
     TIERS_MS = 15000,
@@ -92,7 +92,7 @@ void holdings_wait(const struct talk *t)
         if (!look_at_tiers(t->self, true).opening)
             return;
         struct pollfd wake = {.fd = t->wake, .events = POLLIN};
-        poll(&wake, 1, TIERS_POLL_MS);
+        ready_wait(&wake, 1, TIERS_POLL_MS);
     }
 }
 

@@ -77,8 +77,9 @@ static bool take_world(const struct talk_frame *f, uint64_t extents, struct told
         return false;
     memcpy(&w->head, f->payload, sizeof w->head);
     uint64_t nodes = w->head.nodes, groups = w->head.groups, holders = w->head.held ? groups * extents : 0;
-    if (!nodes || nodes > NODES_MOST || !groups || groups > nodes || w->head.me >= nodes || w->head.held > 1 ||
-        holders > MESSAGE_MOST || f->n != sizeof w->head + nodes * sizeof *w->member + holders * sizeof *w->holder)
+    bool sized = nodes && nodes <= NODES_MOST && groups && groups <= nodes && groups <= GROUPS_MOST;
+    if (!sized || w->head.me >= nodes || w->head.held > 1 || holders > MESSAGE_HOLDERS_MOST ||
+        f->n != sizeof w->head + nodes * sizeof *w->member + holders * sizeof *w->holder)
         return false;
     w->member = (const struct message_member *)((const char *)f->payload + sizeof w->head);
     w->holder = w->head.held ? (const uint16_t *)(w->member + nodes) : NULL;
@@ -224,10 +225,11 @@ static int on_catalog(struct talk *t, const struct talk_frame *f)
     const struct peers_config *c = &t->self->config;
     if (!f->n || memchr(f->payload, 0, f->n))
         return -EBADMSG;
-    int error = c->install(c->user, f->payload);
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = c->install(c->user, f->payload, &why);
     if (error)
         return talk_refuse(t->courier, error, "%s: install the catalog %s: %s", c->mountpoint, (const char *)f->payload,
-                           strerror(-error));
+                           why.length ? why.data : strerror(-error));
     return message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
 }
 

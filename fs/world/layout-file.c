@@ -21,7 +21,6 @@ uint64_t layout_length(uint64_t extents, uint32_t nodes, uint32_t groups)
 
 uint64_t layout_most(const struct extents *extents)
 {
-    enum { GROUPS_MOST = 64 }; /* plans are limited to the same number */
     return layout_length(extents_count(extents), NODES_MOST, GROUPS_MOST);
 }
 

@@ -6,12 +6,12 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 #include "fs/base/thread.h"
 #include "fs/world/joining.h"
 #include "fs/world/turning.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -68,7 +68,7 @@ static void turn_away(const struct talk *t, int stranger)
     struct pollfd fd = {.fd = socket, .events = POLLIN};
     struct talk_frame f;
     limit_waiting(socket, 1);
-    if (poll(&fd, 1, STRANGER_MS) != 1)
+    if (ready_wait(&fd, 1, STRANGER_MS) != 1)
         return;
     if (!receive_frame(socket, &f))
         talk_refuse(socket, -EBUSY, "%s is already in a world", t->self->config.mountpoint);
@@ -128,7 +128,7 @@ static void *listen_and_talk(void *argument)
             {.fd = t->courier, .events = POLLIN},
             {.fd = l->socket, .events = POLLIN},
         };
-        if (poll(fd, 3, save_again(t, &save_at)) <= 0)
+        if (ready_wait(fd, 3, save_again(t, &save_at)) <= 0)
             continue;
         if (fd[0].revents)
             hear_wake(t);

@@ -17,16 +17,25 @@ void peer_asked(struct peer_record *p)
 
 void peer_heard(struct peer_record *p, uint64_t now)
 {
-    p->heard = now;
-    p->probing = false;
+    p->heard = p->reached = now;
+    p->probing = p->shares = false;
     p->pause = 0;
     if (p->state == PEER_SUSPECT)
         p->state = PEER_GOOD;
 }
 
-bool peer_suspect(struct peer_record *p, uint64_t now)
+void peer_reached(struct peer_record *p, uint64_t now)
 {
-    if (p->state == PEER_LOST || (p->state == PEER_SUSPECT && !p->probing))
+    p->reached = now;
+    p->shares = p->state == PEER_SUSPECT;
+}
+
+bool peer_suspect(struct peer_record *p, uint64_t since, uint64_t now)
+{
+    if (p->state == PEER_LOST)
+        return false;
+    p->shares = p->reached > since;
+    if (p->state == PEER_SUSPECT && !p->probing)
         return false;
     p->pause = !p->pause ? FIRST_PAUSE : 2 * p->pause < LONGEST_PAUSE ? 2 * p->pause : LONGEST_PAUSE;
     p->state = PEER_SUSPECT;
@@ -40,11 +49,14 @@ bool peer_lose(struct peer_record *p)
     if (p->state == PEER_LOST)
         return false;
     p->state = PEER_LOST;
-    p->probing = false;
+    p->probing = p->shares = false;
     return true;
 }
 
 bool peer_is_sound(const struct peer_record *p)
 {
-    return p->state == PEER_SUSPECT ? p->pause > 0 : !p->probing && (p->state == PEER_LOST || p->pause == 0);
+    if (p->heard > p->reached)
+        return false;
+    return p->state == PEER_SUSPECT ? p->pause > 0
+                                    : !p->probing && !p->shares && (p->state == PEER_LOST || p->pause == 0);
 }

@@ -35,8 +35,8 @@ struct peers_config {
      * objects. */
     ssize_t (*blob)(void *user, const struct blob_question *question, void *to, size_t room, uint64_t *length);
     /* The catalog is at `path`: move it into the state directory, open it and a store, and call peers_fill. Called
-     * until it succeeds. */
-    int (*install)(void *user, const char *path);
+     * until it succeeds. `why`: empty, or the reason of a failure. */
+    int (*install)(void *user, const char *path, struct str *why);
     /* Before that, with `resize`: the source's catalog is at `path`; resize this node's part. The resizer talks to
      * `courier`, a descriptor that the caller owns. */
     int (*resizes)(void *user, const char *path, int courier);

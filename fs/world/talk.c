@@ -3,9 +3,9 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/halt.h"
 #include "fs/base/log.h"
+#include "fs/base/ready.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ bool talk_is_over(const struct talk *t)
 {
     struct pollfd courier = {.fd = t->courier};
     return atomic_load(&t->stop) || (t->living && link_is_broken(&t->living->link)) ||
-           (poll(&courier, 1, 0) == 1 && courier.revents & POLLHUP);
+           (ready_wait(&courier, 1, 0) == 1 && courier.revents & POLLHUP);
 }
 
 int talk_refuse(int courier, int error, const char *format, ...)

@@ -7,8 +7,8 @@
  * blocks of that size with pread instead; -a asks for attributes by stat instead, and -c then drops the kernel's names
  * and inodes, of the whole machine; -o reads in the list's own order; -u computes for so many microseconds after each
  * file; -w leaves the first reads out of what is said about their times. Prints one line: files/s (or reads/s) of the
- * fastest, median and slowest round, MiB/s of the median, and the median's p50 and p99 in microseconds. A short read is
- * an error: exit status 1. */
+ * fastest, median and slowest round, MiB/s of the median, and p50, p99 and slowest read of the last round, in
+ * microseconds. A short read is an error: exit status 1. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -285,8 +285,8 @@ int main(int argc, char **argv)
     float *latency = job.latency + job.skipped;
     size_t counted = job.reads - job.skipped;
     qsort(latency, counted, sizeof *latency, compare_float);
-    printf("best=%.0f median=%.0f worst=%.0f MiB/s=%.0f p50us=%.1f p99us=%.1f failed=%d\n", rate[w.rounds - 1],
-           rate[w.rounds / 2], rate[0], rate[w.rounds / 2] * mean / (1 << 20), latency[counted / 2],
-           latency[counted * 99 / 100], failed);
+    printf("best=%.0f median=%.0f worst=%.0f MiB/s=%.0f p50us=%.1f p99us=%.1f maxus=%.1f failed=%d\n",
+           rate[w.rounds - 1], rate[w.rounds / 2], rate[0], rate[w.rounds / 2] * mean / (1 << 20), latency[counted / 2],
+           latency[counted * 99 / 100], latency[counted - 1], failed);
     return failed ? 1 : 0;
 }

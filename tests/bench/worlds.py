@@ -15,12 +15,14 @@ import tempfile
 import time
 
 NETWORK = '10.98.7.0/24'
-TCP = ['--mca', 'btl', 'tcp,self', '--mca', 'btl_tcp_if_include', NETWORK, '--mca', 'oob_tcp_if_include', NETWORK]
+TCP = ['OMPI_MCA_btl=tcp,self', f'OMPI_MCA_btl_tcp_if_include={NETWORK}', f'OMPI_MCA_oob_tcp_if_include={NETWORK}',
+       f'PRTE_MCA_prte_if_include={NETWORK}']
 TICK = os.sysconf('SC_CLK_TCK')
 
 
 def environment():
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1',
+                OMPI_MCA_orte_execute_quiet='1')
 
 
 class World:
@@ -28,7 +30,7 @@ class World:
 
     def __init__(self, bench, nodes, source, options, mpirun=(), prefix=(), keep=False):
         self.bench, self.nodes, self.keep = bench, nodes, keep
-        self.mpirun = [*prefix, 'mpirun', '-q', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', str(nodes)])]
+        self.mpirun = [*prefix, 'mpirun', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', str(nodes)])]
         self.base = os.path.join(bench.HERE, 'world')
         self.command = [bench.DEALFS, 'mount', '-o', f'state={self.base}/state%r,{options}', source,
                         f'{self.base}/node%r']
@@ -67,16 +69,16 @@ class World:
             return json.load(f)
 
     def owned(self, node, names):
-        """Lists of the files that this node and the other one own, as paths below the mount of node 0."""
+        """Lists of the files that this node and the other ones own, as paths below the mount of node 0."""
         with open(names) as f:
             paths = f.read().split('\n')[:-1]
-        lists = {0: [], 1: []}
+        lists = [[] for _ in range(self.nodes)]
         for i in range(0, len(paths), 1000):
             for line in self.bench.sh(self.bench.DEALFS, 'where', self.path(0), *paths[i:i + 1000]).splitlines():
                 _, owner, _, path = line.split('\t')
                 lists[int(owner)].append(path if path.startswith('/') else f'{self.path(0)}/{path}')
         out = []
-        for owner in (node, 1 - node):
+        for owner in sorted(range(self.nodes), key=lambda owner: owner != node):
             out.append(os.path.join(self.bench.HERE, f'list-world-{owner}'))
             with open(out[-1], 'w') as f:
                 f.writelines(path + '\n' for path in lists[owner])
@@ -91,7 +93,7 @@ def processor_time(pid):
 
 def bare_mpi(bench, size, mpirun, prefix, *wrapper, **variables):
     """What pingpong prints, and its microseconds of processor time per answer."""
-    said = bench.sh(*prefix, 'mpirun', '-q', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', '2']),
+    said = bench.sh(*prefix, 'mpirun', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', '2']),
                     *wrapper, bench.program('pingpong'), str(size), '4', '3',
                     env=dict(environment(), **variables)).strip()
     return said, float(re.search(r'([\d.]+) us', said).group(1))
@@ -172,9 +174,10 @@ def machines(count, rate=None, burst='1mb', latency='50ms', wire=None, delay=0):
             f.write(f'#!/bin/sh\nns={folder}/${{1##*.}}\nshift\n'
                     'exec nsenter --net="$ns/net" --uts="$ns/uts" sh -c "$*"\n')
         os.chmod(agent, 0o755)
-        yield ['nsenter', f'--net=/proc/{switch}/ns/net', f'--uts=/proc/{switch}/ns/uts'], [
-            '--mca', 'plm', 'rsh', '--mca', 'plm_rsh_agent', agent, '--mca', 'plm_rsh_no_tree_spawn', '1',
-            *TCP, '--map-by', 'ppr:1:node', '--host',
+        yield ['nsenter', f'--net=/proc/{switch}/ns/net', f'--uts=/proc/{switch}/ns/uts', 'env', *TCP,
+               'OMPI_MCA_plm=rsh', f'OMPI_MCA_plm_rsh_agent={agent}', 'OMPI_MCA_plm_rsh_no_tree_spawn=1',
+               'PRTE_MCA_plm=ssh', f'PRTE_MCA_plm_ssh_agent={agent}', 'PRTE_MCA_plm_ssh_no_tree_spawn=1'], [
+            '--map-by', 'ppr:1:node', '--host',
             ','.join(NETWORK.replace('.0/24', f'.{i}') for i in range(1, count + 1))]
 
 
@@ -302,7 +305,7 @@ def exchange_links(bench, source, total):
         with World(bench, 4, source, 'ram=2G,exchange', mpirun, switch) as world:
             bench.sh(bench.DEALFS, 'stage', world.path(0))
             ours = [moved(bench, world, 'shuffle', f'seed={turn}') for turn in range(bench.TURNS)]
-        theirs = float(bench.sh(*switch, 'mpirun', '-q', '--bind-to', 'none', *mpirun, bench.program('alltoall'),
+        theirs = float(bench.sh(*switch, 'mpirun', '--bind-to', 'none', *mpirun, bench.program('alltoall'),
                                 str(total // 4), '1', str(bench.TURNS), env=environment()))
     ours = statistics.median(ours)
     bench.row('shuffle, 4 nodes, links of 1 Gbit/s / MPI_Alltoallv', ours, theirs, ours / theirs, 0.8, 'MiB/s')

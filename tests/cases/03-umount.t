@@ -195,6 +195,38 @@ END
 ok "while a user holds the lock of mount(8)'s notes, a mount comes and goes" \
     unshare -m bash "$tmp/locked.sh" "$src" "$mnt"
 
+# --- mounts that hang ---
+mkdir "$tmp/hung" "$tmp/hung"/{1,2}
+cat >"$tmp/hung.sh" <<'END'
+mount -t tmpfs tmpfs /run && mkdir /run/mount || exit 99 # notes of mount(8) of its own
+for mnt in "$2"/{1,2}; do DEALFS_PATIENCE=3600 dealfs mount "$1" "$mnt" || exit 99; done
+for mnt in "$2"/{1,2}; do servers+=("$("$top_builddir/tests/lib/value" "$mnt" pids.server)"); done
+kill -STOP "${servers[@]}" || exit 99
+seen() { until [ "$(grep -c "$2" "$1")" -ge "$3" ] || ! kill -0 $!; do sleep 0.02; done 2>/dev/null; }
+strace -I2 -qq -o "$2/asked" -e trace=clone,?clone3,?fork,kill dealfs status >/dev/null 2>&1 &
+seen "$2/asked" '^kill.*SIGKILL' 2 # status goes on to ask each of them for more
+kill $! && wait $!
+DEALFS_PROBE_PATIENCE=1 strace -qq -o "$2/files" -e trace=clone,?clone3,?fork,kill dealfs status >"$2/shown" 2>&1
+strace -f -y -qq -o "$2/ended" -e trace=umount2,openat,write dealfs umount "$2/1" &
+seen "$2/ended" '/utab\.lock"' 1
+kill -CONT "${servers[@]}"
+wait $! && dealfs umount "$2/2"
+END
+ok 'two mounts that hang are unmounted' unshare -m bash "$tmp/hung.sh" "$src" "$tmp/hung"
+order() { sed -nE 's/^kill\(.*, SIGKILL.*/kill/p; s/^(clone|fork).*/start/p' "$tmp/hung/asked" | xargs; }
+like 'status asked both before it gave one up' "$(order)" '^(start )+kill kill'
+# The last children read the files of the control mounts.
+is 'it reads the status of both at the same time' \
+    "$(sed -nE 's/^kill\(.*, SIGKILL.*/kill/p; s/^(clone|fork).*/start/p' "$tmp/hung/files" | tail -n 4 | xargs)" \
+    'start start kill kill'
+is 'and shows both' "$(grep -c ' hangs' "$tmp/hung/shown")" 2
+# Its connection is opened while no other mount can have its number, and ended before `umount` waits for the lock of the
+# notes.
+is 'its connection opened, unmounted, its requests ended, then the notes' "$(sed -n 's:.* umount2(.* = 0$:unmounted:p
+    s:.* openat(.*/abort".* = [0-9].*:opened:p; s:.* write([0-9]*<[^>]*/abort>.*:ended:p
+    s:.*/utab\.lock".*:notes:p' "$tmp/hung/ended" | uniq | tail -n 4 | xargs)" 'opened unmounted ended notes'
+nothing_left
+
 # --- a mount table that cannot be read does not say that nothing is mounted ---
 ok 'mount' mount_up "$src" "$mnt"
 blind() { # from which reading of the table on, command

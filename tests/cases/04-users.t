@@ -183,6 +183,41 @@ if acl "$closed/user" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4 2>/dev/null
 else
     skip 18 'the file system has no ACLs'
 fi
+# --- modes that the source reduces while it is mounted ---
+reduced=$tmp/closed/reduced
+mkdir "$reduced" "$reduced/folder"
+for file in read wide folder/cached; do echo "$file" >"$reduced/$file"; done
+chmod -R u=rwX,go=rX "$reduced"
+chown -R $mount_user:$mount_user "$reduced"
+settle "$reduced"
+ok 'mount' as_id 0 dealfs mount -o "owner=$mount_user,allow_other,state=$tmp/user/reduced" "$reduced" "$mnt"
+mode() { as_other stat -c %a "$mnt/$1"; }
+reads() { as_other cat "$mnt/$1" >/dev/null 2>&1; }
+denied() { ! reads "$1"; }
+is 'modes as in the source' "$(mode read) $(mode wide) $(mode folder)" '644 644 755'
+ok 'another user reads' reads folder/cached
+chmod 600 "$reduced/read"
+chmod 666 "$reduced/wide"
+ok 'the first reads after changes of modes' as_user cat "$mnt/read" "$mnt/wide"
+fails 'a reduced mode takes effect with them' reads read
+is 'no mode grants more than before' "$(mode read) $(mode wide)" '600 644'
+ok 'who may read it still does' as_user cmp "$reduced/read" "$mnt/read"
+fails 'names of files are shown to nobody else' as_other cat "$mnt/.dealfs/samples"
+chmod 700 "$reduced/folder"
+ok 'a cached file, whose folder the source closes' wait_for denied folder/cached
+is 'the folder shows it' "$(mode folder)" 700
+ok 'its user reads it' as_user cmp "$reduced/folder/cached" "$mnt/folder/cached"
+chmod 755 "$reduced/folder"
+ok 'the folder is opened again' wait_for reads folder/cached
+server=$(processes dealfs-server | head -1)
+kill -STOP "$server"
+chmod 700 "$reduced/folder"
+kill -KILL "$server"
+ok 'the next server sees it, too' wait_for denied folder/cached
+chmod 711 "$reduced/folder"
+ok 'and what follows' wait_for reads folder/cached
+ok 'unmount' as_id 0 dealfs umount "$mnt"
+
 # --- a keeper that is to unmount, without room for a process ---
 ok 'mount' as_user dealfs mount -o "state=$tmp/user/kept" "$src" "$mnt"
 keeper=$(processes dealfs-keeper)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Hundreds of readers blocked on a slow source do not hold up who reads what is kept.
+# Hundreds of readers blocked on a slow source do not hold up who reads what is kept. By how much: make bench (hangs).
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults

@@ -166,21 +166,28 @@ for when in makes_images is_mounted; do
     is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
     nothing_left "nothing is left by demo after Ctrl-C: $when"
 done
-if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
-    env --default-signal=INT DEALFS_START_FAULT=-12 dealfs demo >"$tmp/demo.log" 2>&1 &
-    demo=$!
-    tap_pids+=("$demo")
-    ok 'demo, one mount command of which is stopped half way' wait_for mount_stopped
-    kill -INT $demo
-    no_mpirun() { ! pgrep -f "^mpirun .*$tmp/dealfs-demo"; }
-    ok 'mpirun has ended before it' wait_for no_mpirun
-    ok 'it has mounted' is_mounted
-    kill -CONT "$stopped"
-    wait $demo
-    is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
-    nothing_left 'nothing is left by demo whose mount command ended late'
+# It waits for a mount command that mpirun has left, one that has mounted and one that has not.
+no_mpirun() { ! pgrep -f "^mpirun .*$tmp/dealfs-demo"; }
+looks() { [ "$(grep -c /proc/self/mountinfo "$tmp/looks.$step")" -gt 20 ] || has_ended "$demo"; }
+if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null && command -v strace >/dev/null; then
+    for step in 12 10; do
+        background env --default-signal=INT DEALFS_START_FAULT=-$step dealfs demo >"$tmp/demo.log" 2>&1
+        demo=$!
+        ok "demo, one mount command of which is stopped after step $step" wait_for mount_stopped
+        kill -INT "$demo"
+        ok 'mpirun has ended before it' wait_for no_mpirun
+        mounts=$(sweep_mounts "$tmp" | grep -c /dealfs-demo)
+        ok "that command has made $mounts mounts" test $((mounts > 0)) = $((step > 10))
+        background strace -qq -o "$tmp/looks.$step" -e trace=openat -p "$demo"
+        ok 'demo looks for mounts' wait_for looks
+        ok 'and waits' kill -0 "$demo"
+        kill -CONT "$stopped"
+        wait "$demo"
+        is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
+        nothing_left 'nothing is left by demo whose mount command ended late'
+    done
 else
-    skip 5 'no Open MPI'
+    skip 14 'no Open MPI, or no strace'
 fi
 
 # --- stage is stopped by Ctrl-C, and goes on from there ---

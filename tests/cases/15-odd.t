@@ -95,7 +95,7 @@ for who in 'as_id 0' as_user; do
     done
     unlike "$who: status prints no raw bytes" "$($who dealfs status "$mnt")" $'[\t\377\033]'
     ok "$who: it is among all" $who python3 "$tmp/among.py" "$mnt"
-    one_line "$who: again is refused, in one line" 'is already mounted' $who dealfs mount "$src" "$given"
+    one_line "$who: again is refused, in one line" '^dealfs: ' $who dealfs mount "$src" "$given"
     one_line "$who: what is not there is named in one line" 'absent' $who dealfs mount "$src/absent" "$given"
     ok "$who: kill of the server" $who kill -9 "$(processes dealfs-server | head -1)"
     ok "$who: the next one finds everything" $who diff -r -x .dealfs "$src" "$mnt"
@@ -269,5 +269,22 @@ one_line 'a pipe that nobody reads: mount' "$said" unread mount "$src" "$mnt"
 ok 'it is mounted' mounted "$mnt"
 ok 'umount' dealfs umount "$mnt"
 exec 8>&-
+
+# --- a path that is longer than a catalog takes ---
+src=$tmp/deep mnt=$tmp/deep.mnt
+make_files "$src" 3 1000
+python3 -c '
+import os, sys
+os.chdir(sys.argv[1])
+for level in range(270):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)' "$src"
+mkdir "$mnt"
+ok 'mount what is too deep' dealfs mount "$src" "$mnt"
+like 'health names the directory that is shown empty' "$(value "$mnt" health)" \
+    '1 directory lacks some entries.* paths are longer than 65535 bytes, first \.\.\.d+: mend the source'
+is 'the mount is not good' "$(value "$mnt" condition)" degraded
+exits 3 'which `dealfs status` says' dealfs status "$mnt"
+ok 'umount' dealfs umount "$mnt"
 nothing_left
 done_testing

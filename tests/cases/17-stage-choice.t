@@ -39,7 +39,7 @@ like 'are all' "$(cat "$tmp/out")" '^80 of 80 files'
 
 one_line 'no such directory' 'under=nowhere: No such file' dealfs stage --under nowhere "$mnt"
 one_line 'no file' 'no file of the dataset is chosen' dealfs stage --match '*.jpeg' "$mnt"
-one_line 'no such list' 'there is no sample list .yours' dealfs stage --samples yours "$mnt"
+one_line 'no such list' '`yours`' dealfs stage --samples yours "$mnt"
 one_line 'a plan that lacks keys' 'plan.*ranks' dealfs stage --plan epoch=1 "$mnt"
 one_line 'both' 'with .plan.* are keys of the plan' dealfs stage --under class1 --plan epoch=1,ranks=2,batch=2 "$mnt"
 one_line 'an order that would follow' 'cannot be staged' dealfs stage --plan epoch=1,ranks=2,batch=2,order=u32 "$mnt"

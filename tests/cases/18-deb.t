@@ -15,6 +15,15 @@ export DEB_BUILD_OPTIONS=noddebs
 ok 'packages are made' "$top_srcdir/etc/packaging/make-deb" "$(realpath "$top_srcdir")" "$(realpath "$top_builddir")" \
     "$tmp/deb"
 is 'three of them' "$(cd "$tmp/deb" && echo *.deb | sed 's/_[^ ]*//g')" 'dealfs-mpi dealfs python3-dealfs'
+version=$(dpkg-deb -f "$tmp"/deb/dealfs_*.deb Version)
+# shellcheck source=/dev/null
+release=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_ID-}")
+if [ -n "$release" ]; then
+    ok "for the next release of Debian they have a newer version than $version" \
+        dpkg --compare-versions "$version" lt "${version/+deb$release/+deb$((release + 1))}"
+else
+    skip 1 'this is no release of Debian'
+fi
 ok 'lintian finds no error' lintian --allow-root --fail-on error "$tmp/deb"/*.deb
 mkdir "$tmp/next"
 next() { # the same with another version

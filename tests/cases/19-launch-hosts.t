@@ -9,10 +9,12 @@ src=$tmp/src
 make_files "$src" 40 60000
 cat >"$tmp/rsh" <<END
 #!/bin/sh
-[ "\$1" != away ] || { echo 'connect to away: No route to host' >&2; exit 255; }
+case \$1 in away*) echo "connect to \$1: No route to host" >&2; exit 255 ;; esac
 [ ! -p "$tmp/hold-\$1" ] || read -r go <"$tmp/hold-\$1"
 mkdir -p "$tmp/tmp-\$1" && export TMPDIR="$tmp/tmp-\$1" # two daemons of mpirun would make the same folder
+host=\$1
 shift
+[ "\$(id -u)" != 0 ] || exec unshare -u sh -c "hostname '\$host'; \$*" # two daemons on one host would be one
 exec sh -c "\$*"
 END
 chmod +x "$tmp/rsh"
@@ -55,11 +57,28 @@ one_line 'an unknown file of hosts' 'hostfile .*: No such file' \
 one_line 'a host that is named twice' 'host a: is named twice' launch --hosts a,b,a "$src" "$tmp/node%r" -- true
 exits 1 'a host that cannot be reached' launch --hosts a,away "$src" "$tmp/node%r" -- true
 like 'is named, with what ssh says' "$(cat "$tmp/.output")" 'away: connect to away: No route to host'
+seq -f 'away%g' 400 >"$tmp/many"
+# shellcheck disable=SC2016
+limited() { setpriv --bounding-set=-sys_resource sh -c "ulimit $1; shift; exec \"\$@\"" sh "$@"; }
+exits 1 '400 hosts, and fewer open files than they need' \
+    limited '-Sn 256' "${words[@]}" --hostfile "$tmp/many" "$src" "$tmp/node%r" -- true
+is 'none can be reached' "$(grep -c 'No route to host' "$tmp/.output")" 400
+one_line 'the limit of open files cannot be raised' '400 nodes need [0-9]+ open files, and the limit .* is 256' \
+    limited '-n 256' "${words[@]}" --hostfile "$tmp/many" "$src" "$tmp/node%r" -- true
+printf 'away%0130d\n' {1..1000} >"$tmp/many"
+one_line 'names that do not fit into one argument' 'the names of all 1000 nodes have [0-9]+ bytes' \
+    launch --hostfile "$tmp/many" "$src" "$tmp/node%r" -- true
 mkdir "$tmp/failing"
 printf '#!/bin/sh\necho "no network" >&2\nexit 1\n' >"$tmp/failing/mpirun"
 chmod +x "$tmp/failing/mpirun"
 exits 1 'mpirun fails' env PATH="$tmp/failing:$PATH" "${words[@]}" --hosts a,b "$src" "$tmp/node%r" -- true
 like 'the message' "$(cat "$tmp/.output")" 'the nodes could not be joined'
+mkdir "$tmp/silent"
+printf '#!/bin/sh\nexec sleep infinity\n' >"$tmp/silent/mpirun"
+chmod +x "$tmp/silent/mpirun"
+exits 1 'mpirun is silent' env DEALFS_LAUNCH_SILENCE=1 PATH="$tmp/silent:$PATH" \
+    "${words[@]}" --hosts a,b "$src" "$tmp/node%r" -- true
+like 'the message' "$(cat "$tmp/.output")" 'the join of the nodes is silent'
 exits 127 'a command that no node has' launch --hosts a,b "$src" "$tmp/node%r" -- "$tmp/absent"
 like 'is named with its node' "$(cat "$tmp/.output")" '[ab]: dealfs: run .*/absent: No such file'
 nothing_left 'nothing is left'

@@ -9,6 +9,7 @@ make_files "$src" 12 50000
 printf '#!/bin/sh\nexit 6\n' >"$src/tool"
 chmod 755 "$src/tool"
 chown -R $mount_user:$mount_user "$tmp/user"
+cp "$(command -v sleep)" "$tmp/user/dealfs-sleep" # a process of the job with such a name
 left() { nothing_left "$1: nothing is left"; ok "$1: no folder is left" test ! -e "$job"; }
 
 for who in as_user 'as_id 0'; do
@@ -16,10 +17,12 @@ for who in as_user 'as_id 0'; do
     launch() { $who dealfs launch -o ram=32M "$@"; }
     # shellcheck disable=SC2016
     printed=$(launch --stage "$src" "$mnt" -- sh -c 'cd /; diff -r -x .dealfs "$1" "$2" &&
-        echo $NNODES $NODE_RANK $MASTER_ADDR ${MASTER_PORT:+port}; sleep 9999 & exit 7' sh "$src" "$mnt" 2>"$tmp/log")
+        echo $NNODES $NODE_RANK $MASTER_ADDR ${MASTER_PORT:+port}
+        sleep 9999 & "$3" 9999 >/dev/null & exit 7' sh "$src" "$mnt" "$tmp/user/dealfs-sleep" 2>"$tmp/log")
     is "$who: its exit status" $? 7
     is "$who: what it needs to meet other ranks; its output alone is on stdout" "$printed" '1 0 localhost port'
     like "$who: it was staged" "$(cat "$tmp/log")" '13 of 13 files checked'
+    is "$who: none of its processes is left, whatever its name" "$(processes "$tmp/user/dealfs-sleep")" ''
     left "$who, a process of the command's was"
     exits 127 "$who: a command that is not there" launch "$src" "$mnt" -- "$tmp/absent"
     unlike "$who: is noticed before the mount" "$(cat "$tmp/.output")" 'is mounted'
@@ -28,6 +31,9 @@ for who in as_user 'as_id 0'; do
     one_line "$who: a source that is not there" 'source .*absent: No such file' launch "$tmp/absent" "$mnt" -- true
     one_line "$who: a mount option that is not known" 'frobnicate' launch -o frobnicate "$src" "$mnt" -- true
     exits 2 "$who: no command" launch "$src" "$mnt"
+    for option in owner=nobody nodes=1 wait_join; do
+        exits 2 "$who: an option that launch itself decides: $option" launch -o $option "$src" "$mnt" -- true
+    done
     left "$who, after failures"
 done
 
@@ -88,6 +94,11 @@ finish 'launch is killed' 137
 begin
 kill -KILL "$agent"
 finish 'the agent is killed' 1
+begin STUBBORN=1 DEALFS_LAUNCH_END=1
+kill -STOP "$agent"
+ok 'the agent is stopped' wait_for is_in "$agent" T
+kill -HUP "$head"
+finish 'the agent is stopped, and the terminal is closed' 129
 begin
 kill -KILL "$(pgrep -P "$agent" -f 'dealfs mount')"
 finish 'the mount is killed' 1
@@ -96,4 +107,7 @@ begin
 mapfile -t pids < <(processes 'dealfs launch')
 kill -KILL "${pids[@]}"
 finish "$unwatched" 137
+ok "$unwatched: the command got SIGTERM" wait_for grep -q TERM "$tmp/user/said"
+ok "$unwatched: only the folders stay, as the manual says" test -d "$mnt"
+is "$unwatched: nothing is mounted there" "$(grep -c " $mnt " /proc/self/mountinfo)" 0
 done_testing

@@ -17,9 +17,14 @@ one_line 'srun without MPI' 'srun --mpi=pmix' \
 one_line 'join under it' 'srun --mpi=pmix' \
     env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 dealfs join "$tmp/node0"
 one_line "another MPI's mpiexec" "Open MPI's mpirun" env PMI_SIZE=4 PMI_RANK=1 dealfs mount "$src" "$tmp/node0"
-one_line 'PMIx variables, but nobody behind them' 'dealfs' \
-    env PMIX_RANK=1 PMIX_NAMESPACE=nobody SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 \
-    dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
+behind_nobody=(env PMIX_RANK=1 PMIX_NAMESPACE=nobody SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1
+    dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0")
+if [ "$mpi_major" = 4 ]; then
+    one_line 'PMIx variables, but nobody behind them' 'dealfs' "${behind_nobody[@]}"
+else # MPI_Init of 5.0 says it in a page, and ends the process
+    fails 'PMIx variables, but nobody behind them' "${behind_nobody[@]}"
+    like 'Open MPI says so' "$(cat "$tmp/.output")" MPI_INIT
+fi
 exits 2 'join of nothing' dealfs join
 exits 2 'join of two' dealfs join a b
 exits 2 'a world of no nodes' dealfs join --nodes 0 "$tmp/node0"
@@ -27,7 +32,7 @@ exits 2 'wait_join and nodes' dealfs mount -o wait_join,nodes=2 "$src" "$tmp/nod
 world_launch -n 2 dealfs mount -o nodes=3,ram=8M "$src" "$tmp/node%r"
 world_refused 'nodes=3 for two' 'the world must have 3 nodes, but mpirun has started 2'
 world_launch -n 2 dealfs join "$tmp/node%r"
-world_refused 'join where nothing is mounted' 'node[01]: nothing is mounted there'
+world_refused 'join where nothing is mounted' 'node[01]: '
 world_launch -n 2 dealfs mount -f -o ram=8M "$src" "$tmp/node%r"
 world_refused '-f under mpirun' 'option -f'
 is 'nothing was mounted' "$(sweep_mounts "$tmp")" ''
@@ -41,6 +46,28 @@ two $(mount_words "$src") $(mount_words "$tmp/other")
 world_refused 'another source at node 1' 'node 1.*(source|catalog|dataset)'
 for i in 0 1; do fails "node $i is not mounted, nor still" mounted "$tmp/node$i"; done
 nothing_left 'nor is anything left'
+
+# --- other users may use only one of the mounts: its modes must respect ACLs ---
+# shellcheck disable=SC2046
+two $(mount_words "$src") $(mount_words "$src" allow_other)
+world_refused 'allow_other at node 1 only' 'node 1.*allow_other'
+nothing_left 'nothing is left of it'
+# shellcheck disable=SC2046
+two $(mount_words "$src" allow_other) $(mount_words "$src")
+ok 'allow_other at node 0 only' world_await
+ok 'unmount' world_umount
+ok 'mount node 1 alone' dealfs mount -o "state=$tmp/state1,ram=8M" "$src" "$tmp/node1"
+ok 'unmount' dealfs umount "$tmp/node1"
+world_default=ram=8M,allow_other
+ok 'allow_other at both: node 1 gets another catalog than its own, which ignores ACLs' world_mount 2
+ok 'unmount' world_umount
+ok 'mount node 0 without a scan' dealfs mount -o "state=$tmp/state0,ram=8M,wait_join" "$src" "$tmp/node0"
+ok 'mount node 1 so' dealfs mount -o "state=$tmp/state1,ram=8M,wait_join,allow_other" "$src" "$tmp/node1"
+world_launch -n 2 dealfs join "$tmp/node%r"
+world_refused 'a catalog that node 1 must not show' 'allow_other'
+ok 'unmount' world_drop 0 1
+world_default=ram=64M world_count=3
+rm -rf "$tmp"/state*
 
 # --- a mount that fails on one node leaves none on the others, but those that were there before ---
 ok 'a mount by itself' dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
@@ -128,7 +155,7 @@ ok 'unmount' dealfs umount "$tmp/node2"
 for option in peer_timeout=7 exchange; do # it waits for others for another time, it deals by another rule
     ok "a mount with $option" dealfs mount -o "state=$tmp/state1,ram=8M,$option" "$src" "$tmp/node1"
     two join "$tmp/node0" join "$tmp/node1"
-    world_refused 'options that differ' 'node 1.*its mount options differ from those of node 0'
+    world_refused 'options that differ' 'node 1.*node 0'
     ok 'unmount' dealfs umount "$tmp/node1"
 done
 ok 'another mount' dealfs mount -o "state=$tmp/state1,ram=8M,groups=2" "$src" "$tmp/node1"
@@ -196,10 +223,10 @@ as() { # in `way`: the words that make a command this user's
     way=(setpriv --reuid="$1" --regid="$1" --clear-groups env TMPDIR="$tmp/user/$1" HOME="$tmp/user/$1")
 }
 join_as() { # user
-    local both=(-n 1 "$tmp/bin/dealfs" join "$tmp/node0" : -n 1 "$tmp/bin/dealfs" join "$tmp/node1")
     as "$1"
     : >"$tmp/world.log"
-    "${way[@]}" mpirun -q "${world_mpirun[@]}" "${both[@]}" >"$tmp/world.log" 2>&1 </dev/null &
+    "${way[@]}" mpirun "${world_mpirun[@]}" -n 2 "$tmp/bin/dealfs" join "$tmp/node%r" \
+        >"$tmp/world.log" 2>&1 </dev/null &
     world_pid=$!
 }
 chmod 711 "$tmp/user"

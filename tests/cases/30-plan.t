@@ -83,6 +83,11 @@ done
 like 'a plan of a list' "$(digest_of forth)" '^"digest"'
 isnt 'has another digest than one of other samples in the same places' "$(digest_of back)" "$(digest_of forth)"
 is 'and the same as one of the same samples by another name' "$(digest_of again)" "$(digest_of forth)"
+keyed() { ask epoch=0 ranks=2 batch=5 order=natural samples=forth reply=summary "$@" | grep -o '"digest":"[0-9a-f]*"'; }
+is 'the samples of a step are the same' "$(ask epoch=0 ranks=2 batch=5 order=natural samples=forth tail=drop)" \
+    "$(ask epoch=0 ranks=2 batch=5 order=natural samples=forth)"
+isnt 'the digest covers each key that could choose others' "$(keyed tail=drop)" "$(keyed)"
+is 'but not which part is asked for' "$(keyed rank=1 feed=yes)" "$(keyed)"
 for name in forth back again; do
     ok "$name is removed" request_at "$mnt" /dev/null samples name=$name action=remove
 done
@@ -134,7 +139,7 @@ refuse() { # errno's name, regex of the reason, words
     like 'in errors by its name' "$(tail -1 "$mnt/.dealfs/errors")" "$name: .*$reason"
 }
 before=$(value "$mnt" plans.made)
-refuse EINVAL 'Did you mean `ranks`\?' epoch=0 rnks=4 batch=8
+refuse EINVAL '`ranks`' epoch=0 rnks=4 batch=8
 refuse EINVAL 'given twice' "${base[@]}" epoch=1
 refuse EINVAL 'needs `batch=' epoch=0 ranks=4
 refuse ERANGE '1 to 1048576' epoch=0 ranks=0 batch=8
@@ -145,7 +150,7 @@ refuse EINVAL 'has 100 samples; `under=class0` has that many' "${base[@]}" count
 refuse EINVAL 'has 25 samples; `samples=mine` has that many' "${base[@]}" under=class0 count=3
 refuse EINVAL 'has 3 samples; `samples=mine under=class0` has that many' "${base[@]}" samples=mine count=1
 refuse EINVAL '`samples=all` has that many' "${base[@]}" samples=imagefolder count=100
-refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
+refuse ENOENT '`none`' "${base[@]}" samples=none
 refuse ERANGE 'past the end' "${base[@]}" skip=101
 refuse ERANGE 'past the end' "${base[@]}" echo=2 echo_at=batch skip=288
 refuse EINVAL 'a multiple of the global batch, 32' "${base[@]}" echo=2 echo_at=batch skip=33
@@ -191,6 +196,44 @@ is 'the same list from the next one' "$(ask "${base[@]}" rank=1)" "$list"
 is 'and as a file' "$(cat "$file")" "$list"
 is 'also where it was open' "$(cat <&4)" "$list"
 exec 4<&-
+
+# --- the order of a checkpoint ---
+part=(epoch=3 under=class1 without=left)
+printf 'class1/%s\n' "$(basename "$(find "$src/class1" -name '*.bin' | sort | head -n 1)")" >"$tmp/left"
+upload_left() { request_at "$mnt" "$tmp/left" samples name=left; }
+order_of() { ask "${part[@]}" reply=summary "$@" | grep -oE '"order":"[0-9a-f-]*"' | cut -d '"' -f 4; }
+ok 'a list to leave out' upload_left
+checkpoint=$(order_of ranks=4 batch=2)
+like 'a summary has the order' "$checkpoint" '^[0-9a-f]{16}-[0-9a-f]{16}-[0-9a-f]{16}$'
+is 'other ranks, another mode and tail are the same order' \
+    "$(order_of ranks=3 batch=5 mode=regular tail=drop skip=8) $(order_of ranks=1 batch=1 mode=local)" \
+    "$checkpoint $checkpoint"
+resume() { ask "${part[@]}" batch=2 skip=8 "resume=$checkpoint" "$@"; }
+is 'it is resumed on other ranks' "$(resume ranks=2 | wc -w)" \
+    $(($(find "$src/class1" -type f | wc -l) - 1 - 8))
+ok 'unmount' dealfs umount "$mnt"
+find "$src/class1" -name '*.bin' | sort | sed -n 2p | xargs chmod 600
+echo new >"$src/class2/new"
+ok 'mount again: files have other modes, and one was added' mount_up -o ram=16M "$src" "$mnt"
+ok 'a list to leave out' upload_left
+is 'the samples of class1 are the same' "$(order_of ranks=2 batch=2)" "$checkpoint"
+ok 'it is resumed' resume ranks=2
+find "$src/class1" -name '*.bin' | sort | sed -n 3p | sed "s|^$src/||" >>"$tmp/left"
+ok 'one more is left out' upload_left
+refused() { # what, pattern, keys…
+    local what=$1 pattern=$2
+    shift 2
+    one_line "$what" "resume.: this is another order than that of the checkpoint: $pattern\$" "$@"
+}
+refused 'another list to leave out is another order' '.without. leaves out other samples' resume ranks=2
+refused 'so is another seed' '.without. leaves out other samples; epoch, seed, order or echo differ, .*' \
+    resume ranks=2 seed=1
+refused 'and other samples' 'the samples have another path, range or size, .*; .without. leaves .*' \
+    ask epoch=3 ranks=2 batch=2 under=class2 "resume=$checkpoint"
+one_line 'no order' 'resume=x.: must be .order. of a summary' ask "${part[@]}" ranks=2 batch=2 resume=x
+echoed() { order_of batch=2 echo=2 echo_at="$1" "ranks=$2"; }
+is 'echoed examples are one order on any ranks' "$(echoed example 4)" "$(echoed example 2)"
+isnt 'echoed batches are not' "$(echoed batch 4)" "$(echoed batch 2)"
 ok 'unmount' dealfs umount "$mnt"
 nothing_left
 done_testing

@@ -141,7 +141,7 @@ sampler.fix_echo()
 sampler.set_epoch(9)
 assert len(sampler) == 61 and list(sampler) == plan('epoch=9', 'echo=2', *where), 'all ranks with the echo of rank 0'
 resumed = make()
-resumed.load_state_dict({**half, 'epoch': 9, 'consumed': 8 * 4, 'echo': 2})
+resumed.load_state_dict({**half, 'epoch': 9, 'consumed': 8 * 4, 'echo': 2, 'order': sampler.order})
 assert len(list(resumed)) == 53, 'resumed within an echoed epoch'
 dist.destroy_process_group()
 END

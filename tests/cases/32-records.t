@@ -64,7 +64,7 @@ for i in 1 2; do is "the same on node $i" "$(sha $i r)" "$first"; done
 isnt 'another format is another list' "$(request 0 "$tmp/text" samples name=f form=records format=lines | cut -f2)" \
     "$(request 0 "$tmp/text" samples name=r form=records | cut -f2)"
 is 'and says so' "$(request 1 /dev/null samples name=f action=look | cut -f1,3)" '260	lines'
-like 'a list that is not there' "$(request 1 /dev/null samples name=nobody action=look)" 'no sample list .nobody'
+like 'a list that is not there' "$(request 1 /dev/null samples name=nobody action=look)" '`nobody`'
 for mode in locality regular local; do
     is "mode=$mode: each record once" "$(for r in 0 1 2; do plan_of $r samples=r mode=$mode rank=$r; done | sort -n)" \
         "$(seq 0 259)"
@@ -140,7 +140,7 @@ ok 'umount --world' world_umount
 ok 'they are mounted again' world_mount 3
 is 'the plan is the same' "$(sha 2 r)" "$first"
 is 'one list is removed' "$(request 1 /dev/null samples name=r action=remove)" removed
-like 'everywhere' "$(sha 0 r; plan_of 0 samples=r)" 'no sample list'
+like 'everywhere' "$(sha 0 r; plan_of 0 samples=r)" '`r`'
 ok 'umount --world' world_umount
 # --- many records: the list is mapped, and plans of it lie in files without a name ---
 # RECORDS=10000000 makes more. What mode=local takes besides, and a reply, are 5 bytes for two records.
@@ -253,7 +253,7 @@ PYTHONPATH=$top_srcdir/tests/lib python3 -B "$tmp/ahead.py" "$tmp/node9" >"$tmp/
 is 'records are read ahead of their loader, and what it says that it has read is read' "$(cat "$tmp/ahead.said")" \
     "$(printf '%s\n' 'fed: True further: False'{,,} 'complete 1024 1024 0 0 16777216 []' \
         'unknown 1024 0 0 1024 16777216 []')"
-like 'who is at no list is told so' "$(request 9 /dev/null at epoch=9 rank=0 position=1)" 'no list of epoch 9, rank 0'
+like 'who is at no list is told so' "$(request 9 /dev/null at epoch=9 rank=0 position=1)" 'epoch 9, rank 0'
 ok 'it is unmounted' dealfs umount "$tmp/node9"
 nothing_left 'nothing is left'
 done_testing

@@ -42,6 +42,28 @@ ok 'all readers of the slow source wait' wait_for all_wait
 ok 'a stream of cached samples is read' cmp "$src/cached/a" "$(natural cached 1)"
 ok 'and one in another order' cp "$(stream cached 2)" "$tmp/copy"
 is 'which is all of it' "$(stat -c %s "$tmp/copy")" $((20 << 20))
+
+# The server knows the names of some thousand plans. Those of streams that are read it finds again in the state folder.
+# Without the page cache no READ is repeated.
+direct=()
+for ((i = 0; i < 40; i++)); do
+    background dd status=none if="$(natural slow $((100 + i)))" of="$tmp/direct.$i" \
+        iflag=direct bs=4096 skip=2000 count=1
+    direct+=($!)
+done
+reads_directly() {
+    local pid
+    for pid in "${direct[@]}"; do
+        is_in "$pid" SD && [[ $(readlink "/proc/$pid/fd/0") == *samples=slow* ]] || return
+    done
+}
+ok 'other readers wait without the page cache' wait_for reads_directly
+cat >"$tmp/look_up.py" <<'END'
+import os, sys
+for epoch in range(1000, 5000):
+    os.close(os.open(f'{sys.argv[1]}/.dealfs/plan/epoch={epoch},ranks=1,batch=8,samples=cached', os.O_PATH))
+END
+ok 'the names of many other plans' python3 "$tmp/look_up.py" "$mnt"
 ok 'the slow ones still wait' wait_for all_wait # not, if one of them had ended
 kill "${pids[0]}"
 ok 'one that is killed ends' wait_for has_ended "${pids[0]}"
@@ -50,6 +72,11 @@ bad=0
 for pid in "${pids[@]:1}"; do wait "$pid" || bad=$((bad + 1)); done
 is 'the others get their bytes when the source is back' $bad 0
 [ $bad = 0 ] || diag "$(cat "$tmp"/cmp.*)"
+bad=0
+for pid in "${direct[@]}"; do wait "$pid" || bad=$((bad + 1)); done
+is 'also those without the page cache' $bad 0
+dd if="$src/slow/b" of="$tmp/right" bs=4096 skip=2000 count=1 status=none
+is 'which have the right bytes' "$(md5sum "$tmp"/{right,direct.*} | cut -d ' ' -f 1 | uniq | wc -l)" 1
 ok 'umount' dealfs umount "$mnt"
 nothing_left 'nothing is left'
 done_testing

@@ -109,6 +109,23 @@ def stale():
     print(failed)
     r = report(11)
     print(r['coverage'], r['unsure'] > 0)
+def several():
+    for seed in 0, 1:
+        read(stream(f'epoch=20,ranks=1,seed={seed},rank=0'), 0, (1 + seed) * 100 * ROW)
+    digest = [json.loads(ask(f'plan epoch=20 ranks=1 batch=8 samples=rows seed={seed} reply=summary'))['digest']
+              for seed in (0, 1)]
+    for words in 'at position=3', 'end':
+        try:
+            ask(f'{words.split()[0]} epoch=20 rank=0 {" ".join(words.split()[1:])}')
+        except SystemExit as refused:
+            print(refused)
+    r = [json.loads(ask(f'end epoch=20 rank=0 digest={d} position={p}')) for d, p in zip(digest, (30, 40))]
+    say(*r)
+    ask(f'at epoch=20 rank=0 digest={digest[0]} position=50')
+    r.append(json.loads(ask(f'end epoch=20 rank=0 digest={digest[0]} stopped=yes')))
+    say(r[2])
+    with open(f'{mnt}/.dealfs/epochs') as f:
+        print([r.index(one) for one in json.load(f) if one['epoch'] == 20])
 def nobody():
     ask('at epoch=99 rank=0 position=1\n')
 globals()[what]()
@@ -141,6 +158,13 @@ is 'the next server goes on' "$(coverage killed)" "True
 $all"
 is 'records that cannot be read are not covered' "$(coverage stale)" "512
 unknown True"
+several='several plans have a list of epoch 20, rank 0 in progress: add digest=, the digest of the plan'
+is 'of two plans, a report names one; a final report never changes, another one begins' "$(coverage several)" "$several
+$several
+['unknown', 5120, 30, 0, 5090, 41943040, True]
+['unknown', 5120, 40, 0, 5080, 41943040, True]
+['unknown', 5120, 50, 0, 5070, 41943040, True]
+[0, 1, 2]"
 is 'a list that nobody reads has no place' "$(coverage nobody)" \
     'there is no list of epoch 99, rank 0 in progress: request the plan with feed=yes, or read its stream'
 is 'the feeder had nothing to do with it' "$(value "$mnt" feed.feeder)" 0

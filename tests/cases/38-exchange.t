@@ -156,8 +156,9 @@ like 'and says so' "$(cat "$tmp/.output")" 'these keys give another plan'
 ok 'umount' world_umount
 
 # --- a courier that stays away: its server does not wait for ever ---
-unset DEALFS_COURIER_BACK
+export DEALFS_COURIER_BACK=1 DEALFS_SERVER_GONE=5
 ok 'mount' world_mount 3
+unset DEALFS_COURIER_BACK DEALFS_SERVER_GONE
 wanted=$(planned 0 40)
 # The courier sees that the server dies, and is stopped before the next one comes.
 courier=$(pid_of 1 courier) keeper=$(pid_of 1 keeper) gone=$(grep -c 'server is gone' "$tmp/world.log")
@@ -171,7 +172,7 @@ one_line 'while the courier is stopped a plan is refused' 'does not know the cur
     dealfs plan "$tmp/node1" epoch=40 ranks=3 batch=5 mode=local
 one_line 'and an exchange' 'does not know the current layout' dealfs exchange "$tmp/node1" epoch=40 fraction=0.5
 like 'health says so' "$(dealfs status "$tmp/node1")" 'does not know the current layout'
-is_old() { [ "$(value "$tmp/node1" uptime)" -ge 11 ]; }
+is_old() { [ "$(value "$tmp/node1" uptime)" -ge 6 ]; }
 ok 'the courier is stopped for longer than it waits for a server' wait_for is_old
 kill -CONT "$courier"
 ok 'then it plans as the others do' wait_for again

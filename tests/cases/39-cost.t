@@ -86,7 +86,7 @@ is 'the other node deals by them' "$(dealfs plan "$tmp/node1" "${base[@]}" cost=
 file="$tmp/node1/.dealfs/plan/$(tr ' ' , <<<"${base[*]}"),cost=tokens"
 is 'also in a file' "$(cat "$file")" "$(<"$tmp/bytes")"
 is 'costs are no list of samples' "$(cat "$tmp/node0/.dealfs/samples.d/tokens" 2>/dev/null)" ''
-like 'nor named as one' "$(ask "${base[@]}" samples=tokens 2>&1)" 'there is no sample list `tokens`'
+like 'nor named as one' "$(ask "${base[@]}" samples=tokens 2>&1)" '`tokens`'
 upload 1 'costs name=tokens' "$(seq 1 192)" >/dev/null
 isnt 'replaced on the other node: another plan' "$(ask "${base[@]}" cost=tokens)" "$(<"$tmp/bytes")"
 isnt 'and another file' "$(cat "$file")" "$(<"$tmp/bytes")"
@@ -99,7 +99,7 @@ like 'too many' "$(upload 0 'costs name=tokens' "$sizes 1")" '768 bytes, not 772
 for name in ../tokens /etc/passwd a/b . .. .tokens; do
     like "a name like a path: $name" "$(upload 0 "costs name=$name" "$sizes")" 'a name consists of 1 to 64 of'
 done
-like 'of no list' "$(upload 0 'costs name=more samples=none' '1')" 'there is no sample list `none`'
+like 'of no list' "$(upload 0 'costs name=more samples=none' '1')" '`none`'
 like 'the name of a sample list' "$(printf 'samples name=tokens\na b/000\n' >"$tmp/line"
     python3 -c 'import os, sys
 fd = os.open(sys.argv[1], os.O_RDWR)
@@ -218,7 +218,7 @@ ask epoch=5 ranks=1 nodes=0 batch=16 rank=0 without=broken feed=yes >"$tmp/fed"
 is_fed() { [ "$(feeding cached "$tmp/node0" "$tmp/fed" 0 189 --seen "$tmp/seen")" = 189 ]; }
 ok 'what is left is read ahead' wait_for is_fed
 is 'and nothing else' "$(feeding cached "$tmp/node0" "$tmp/left" 0 3)" 0
-like 'an unknown list' "$(ask "${base[@]}" without=none 2>&1)" 'there is no sample list `none`'
+like 'an unknown list' "$(ask "${base[@]}" without=none 2>&1)" '`none`'
 like 'nothing would be left' "$(ask "${base[@]}" without=all 2>&1)" '`without`: this list leaves no samples'
 
 # --- ranks that share samples ---

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What nodes of a world may expect of each other: couriers that lie or fall silent, owners whose source is slow, one
 # that asks for much beside one that asks for little, a world in which nothing happens, a group that has lost an owner.
-# How fast they answer: make bench (remote).
+# How fast they answer: make bench (remote, cut).
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src

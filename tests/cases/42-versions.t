@@ -32,7 +32,8 @@ are_alone() {
 # --- nodes that mount ---
 pair dealfs "$other" "${mount_words[@]}"
 world_refused 'another version at node 1' "node 1 \\($host\\) runs dealfs $theirs, node 0 \\($host\\) runs $ours:"
-is 'one line says so' "$(grep -c . "$tmp/world.log")" 1
+# mpirun of Open MPI 5 adds between lines of dashes that a process has failed.
+is 'one line says so' "$(sed '/^-----/,$d' "$tmp/world.log" | grep -c .)" 1
 is 'nothing was mounted' "$(sweep_mounts "$tmp")" ''
 pair "$other" dealfs "${mount_words[@]}"
 world_refused 'another version at node 0' "node 1 \\($host\\) runs dealfs $ours, node 0 \\($host\\) runs $theirs:"
@@ -84,13 +85,13 @@ ok 'node 1 is mounted by programs that are about to change' \
 ok 'a world of one version' world_join 0 1
 same 'every byte of node 1' "$src" "$tmp/node1"
 readers_start 0 1
+version_is() { [ "$(value "$tmp/node$1" version)" = "$2" ]; }
 replace_by() { # folder: the next server of node 1 is its program
     cp "$1/dealfs-server" "$tmp/upgraded/new" && mv "$tmp/upgraded/new" "$tmp/upgraded/dealfs-server" &&
         restart "$tmp/node1" server
 }
 ok 'the next server is the patch release' replace_by "$patched"
-ok 'which says so in the log' wait_for grep -q \
-    "dealfs ${patch//./\\.} takes over from dealfs ${ours//./\\.}" "$tmp/state1/log"
+ok 'which says so' wait_for version_is 1 "$patch"
 ok 'the node is in the world again' wait_for state_is 1 joined
 ok 'the next server is the minor release' replace_by "$others"
 like 'as it says' "$(cat "$tmp/node1/.dealfs/metrics")" "dealfs_info\\{.*version=\"$theirs\""

@@ -3,7 +3,7 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require strace python3
 user_setup
-cp "$top_builddir"/dealfs-{courier,resizer} "$tmp/bin"
+cp "$top_builddir"/dealfs-{courier,resizer,lab} "$tmp/bin"
 src=$tmp/src own=$tmp/user/own
 make_files "$src" 40 20000
 chmod -R go+rX "$src"
@@ -18,12 +18,20 @@ for i in 0 1; do
 done
 
 # What runs is traced until all of it has ended, each command into a file of its own: lines of two could mix.
-trace() { ${in_place:+exec} strace -D -f -y -o "$tmp/trace.$SRANDOM" -e 'trace=/open,/set.*uid,/clone,/fork' "$@"; }
+# Each is noted, because no subcommand may be forgotten.
+trace() {
+    echo "$*" >>"$tmp/traced"
+    ${in_place:+exec} strace -D -f -y -o "$tmp/trace.$SRANDOM" -e 'trace=/open,/set.*uid,/clone,/fork' "$@"
+}
+traced() { grep -oE '(^| )dealfs [a-z]+' "$tmp/traced" | sed 's/.* //' | sort -u; }
+subcommands() { dealfs help all | sed -nE 's/^  ([a-z]+) .*/\1/p' | sort -u; }
 trace_ended() { ! pgrep -f "strace -D -f -y -o $tmp/trace" >"$tmp/.output"; }
-opened() { cat "$tmp"/trace.* | python3 "$top_srcdir/tests/lib/traced.py" "$1" "$own"/{node0,node1,link/mnt}; }
+opened() {
+    grep '' "$tmp"/trace.* /dev/null | python3 "$top_srcdir/tests/lib/traced.py" "$1" "$own"/{node0,node1,link/mnt}
+}
 launch() { # words of dealfs
     : >"$tmp/world.log"
-    in_place=1 trace mpirun -q --oversubscribe --bind-to none -n 2 dealfs "$@" >"$tmp/world.log" 2>&1 </dev/null &
+    in_place=1 trace mpirun --oversubscribe --bind-to none -n 2 dealfs "$@" >"$tmp/world.log" 2>&1 </dev/null &
     world_pid=$!
     world_await
 }
@@ -69,8 +77,9 @@ tap_pids+=($!)
 wait_for test -e "$own/state0/ready"
 options=owner=$mount_user,ram=16M,state=$own/state%r
 ok 'root mounts two nodes for a user' launch mount -o "$options" "$src" "$own/node%r"
-is 'no escapes of his get to the terminal' "$(tr -cd '\33' <"$tmp/world.log")" ''
-like 'but as text' "$(cat "$tmp/world.log")" 'x1b]0;evil'
+# mpirun may pass on node 0's "ready" before what node 1 has said.
+ok 'his escapes get to the terminal as text' wait_for grep -q 'x1b]0;evil' "$tmp/world.log"
+is 'and as nothing else' "$(tr -cd '\33' <"$tmp/world.log")" ''
 for process in keeper server courier; do
     is "the user's: $process" "$(users $process)" $mount_user
 done
@@ -125,14 +134,38 @@ as_user sh -c 'mkdir "$1" "$1/mnt" && ln -s "$1" "$2"' - "$own/real" "$own/link"
 one_line 'a mountpoint behind a link' 'symlink' trace dealfs mount -o "$options" "$src" "$own/link/mnt"
 mkdir -m 1777 "$tmp/var"
 alone() { TMPDIR=$tmp/var trace dealfs "$@"; }
-ok 'mount, with the state where it is by default' alone mount -o "owner=$mount_user,ram=16M" "$src" "$own/node0"
-ok 'status' alone status "$own/node0"
-ok 'umount' alone umount "$own/node0"
+ok 'mount, with the state where it is by default' alone mount -o "owner=$mount_user,ram=16M,resize=64" \
+    "$src" "$own/node0"
 state=$(echo "$tmp"/var/dealfs-*)
+for command in 'status MNT' 'wait MNT' 'top --once MNT' 'log MNT' 'stage MNT' 'where MNT class0/000.bin' 'verify MNT' \
+    'plan MNT epoch=1 ranks=1 batch=2' 'index --format lines MNT lines' 'exchange MNT epoch=1 fraction=0.1' \
+    'shuffle MNT seed=1' 'upgrade MNT' 'enter MNT -- true' 'doctor /tmp' 'demo' \
+    'simulate imbalance --nodes 2 --samples 100 --steps 2 --batch 2' \
+    'model --calibrate MNT --samples 100 --nodes 2 --train-rate 1 --storage-rate 1 --cache-rate 1'; do
+    # shellcheck disable=SC2086
+    ok "$command" alone ${command//MNT/$own/node0}
+done
+as_user sh -c 'rm "$1/resized" && truncate -s 3G "$1/resized"' - "$state"
+one_line 'a list of resized images that is much longer than it can be is not read' 'File too large' \
+    alone verify "$own/node0"
+as_user sh -c 'rm "$1/resized" "$1/log" && mkfifo "$1/resized" && ln -s "$2" "$1/log"' - "$state" "$tmp/secret"
+one_line 'a pipe in its place makes nobody wait' 'Operation not permitted' alone verify "$own/node0"
+fails 'a link in the place of the log is not followed' alone log "$own/node0"
+unlike 'whose file stays unread' "$(cat "$tmp/.output")" 'of root alone'
+ok 'umount' alone umount "$own/node0"
+mkdir "$tmp/mnt"
+ok 'run' alone run -o "ram=16M,state=$tmp/run" "$src" "$tmp/mnt" -- cmp "$src/class0/000.bin" "$tmp/mnt/class0/000.bin"
+ok 'launch' alone launch -o ram=16M "$src" "$tmp/mnt" -- cmp "$src/class0/000.bin" "$tmp/mnt/class0/000.bin"
+trace dealfs mounter "$own/socket" $mount_user "$own/node0" >"$tmp/mounter.log" 2>&1 </dev/null &
+ok 'mounter' wait_for mounter_serves "$tmp/mounter.log"
+mounter=$(processes "dealfs-mounter $own/node0" | grep -v strace)
+ok 'it ends' kill "$mounter"
+ok 'with its socket' wait_for is_absent "$own/socket"
 as_user sh -c 'rm "$1/config" && ln -s "$2" "$1/config" && mkfifo "$1/pipe"' - "$state" "$tmp/secret"
 ok 'clean' alone clean -y --caches
 fails 'the state is gone' test -e "$state"
 is 'but not what a link in it named' "$(cat "$tmp/secret")" 'of root alone'
+is 'each subcommand was traced' "$(comm -23 <(subcommands) <(traced))" ''
 ok 'all that was traced has ended' wait_for trace_ended
 is 'root has opened nothing of the user'\''s but mountpoints' "$(opened "$own")" ''
 is 'nor anything in the state' "$(opened "$state")" ''

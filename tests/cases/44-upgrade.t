@@ -76,6 +76,14 @@ in_trial() { # program, version, the program before, command…
     done
     return 1
 }
+another() { # replaces the program that is on trial
+    install_server "$top_builddir/tests/form/dealfs-server" && { upgrade >"$tmp/another.out" 2>&1; another=$?; }
+}
+ok 'another program is installed during the trial: the upgrade fails' \
+    in_trial "$top_builddir/tests/patch/dealfs-server" "$patch" "$top_builddir/dealfs-server" another
+is 'so does the upgrade to that one, which does not work' "$another" 1
+like 'for that' "$(cat "$tmp/another.out")" 'upgrade .*: the server .* exited with status 2: dealfs .* still runs'
+is 'the version before runs' "$(version) $(value "$mnt" program)" "$ours previous"
 hang() { kill -STOP "$trying"; }
 ok 'one that hangs in its trial: the upgrade fails' \
     in_trial "$top_builddir/tests/patch/dealfs-server" "$patch" "$top_builddir/dealfs-server" hang

@@ -24,6 +24,12 @@ put_back() { # number, command…: rewritten, with the mtime of before
     time=$(stat -c %y "$f")
     rewrite "$1" && touch -d "$time" "$f"
 }
+replace() { # number: another file with the size and mtime of before, and another mode
+    local f
+    f=$(file "$src" "$1")
+    head -c 150000 /dev/urandom >"$tmp/other"
+    touch -r "$f" "$tmp/other" && cp -p --remove-destination "$tmp/other" "$f" && chmod 604 "$f"
+}
 refused_read() { # what, number, cause
     ok "$1: fails" sh -c "! cat '$(file "$mnt" "$2")' >/dev/null 2>'$tmp/error'"
     like 'as a file that is not as it was' "$(cat "$tmp/error")" 'Stale file handle'
@@ -83,15 +89,28 @@ is 'and what did not change is still held' $((read_again <= 6 + 10)) 1
 down
 ok 'mount' up ''
 same 'again' "$src" "$mnt"
-is 'from the SSD alone' "$(value "$mnt" source.bytes)" 0
+is 'from the SSD; one value of each with another mode or link is compared' "$(value "$mnt" source.samples)" 3
+down
+
+# --- replaced, or rewritten, with the mtime of before and another mode ---
+replace 12
+time=$(stat -c %y "$(file "$src" 8)")
+dd if=/dev/urandom of="$(file "$src" 8)" bs=150000 count=1 conv=notrunc status=none
+touch -d "$time" "$(file "$src" 8)" && chmod 604 "$(file "$src" 8)"
+ok 'mount' up ''
+ok 'a cached file that another one has replaced: its bytes are read' cmp "$(file "$src" 12)" "$(file "$mnt" 12)"
+refused_read 'a cached file that was rewritten, with its mtime put back and another mode' 8 'not only its mode'
+down
+ok 'mount' up ''
+ok 'the next mount has its new bytes' cmp "$(file "$src" 8)" "$(file "$mnt" 8)"
 down
 
 # --- by the mtime alone ---
 ok 'mount with identity=mtime' up identity=mtime
 cat "$mnt"/class*/* >/dev/null
-cp "$(file "$src" 8)" "$tmp/before"
-put_back 8
-ok 'a file with its mtime put back is the same' cmp "$tmp/before" "$(file "$mnt" 8)"
+cp "$(file "$src" 9)" "$tmp/before"
+put_back 9
+ok 'a file with its mtime put back is the same' cmp "$tmp/before" "$(file "$mnt" 9)"
 down
 ok 'mount so again' up identity=mtime
 is 'what is held stays' "$(cat "$mnt"/class*/* >/dev/null; value "$mnt" source.bytes)" 0

@@ -243,7 +243,7 @@ ok 'all processes end' wait_for no_processes
 # --- what his mounter gives him ---
 
 ok 'mount without RAM' there dealfs mount -o "owner=$mount_user,state=$state,ram=0" "$src" "$mnt"
-is 'the user gets no tmpfs, and no protection without end' "$(as_user python3 -c '
+is 'the user gets no tmpfs, and no protection for a process that is no keeper' "$(as_user python3 -c '
 import ctypes, os, socket, struct, sys
 libc = ctypes.CDLL(None)
 mounter = socket.socket(fileno=libc.syscall(438, os.pidfd_open(int(sys.argv[1])), 19, 0)) # pidfd_getfd
@@ -252,8 +252,23 @@ def ask(verb, number):
     socket.send_fds(mounter, [struct.pack("IIQ4096x", verb, 0, number)], [theirs.fileno()])
     return struct.unpack("i", ours.recv(4096)[:4])[0]
 print(ask(2, 1 << 50))
-print([ask(5, 0) for i in range(64)][-1]) # EDQUOT
-print(ask(0, 0))' "$(pid_of keeper)" 2>&1)" $'-22\n-122\n0'
+print(ask(5, 0))
+mounter.send(b"kk") # as a keeper announces itself
+print(ask(5, 0))
+print(ask(0, 0))
+print(open("/proc/self/oom_score_adj").read())' "$(pid_of keeper)" 2>&1 | tr '\n' ' ')" \
+    "-22 -1 -1 0 $(cat /proc/self/oom_score_adj)  "
+if sh -c 'echo -500 >/proc/self/oom_score_adj' 2>"$tmp/.output"; then
+    score() { cat "/proc/$(pid_of keeper)/oom_score_adj"; }
+    is 'a keeper is protected' "$(score)" -500
+    before=$(pid_of keeper)
+    kill -9 "$before"
+    follows() { keeper=$(pid_of keeper) && [ -n "$keeper" ] && [ "$keeper" != "$before" ]; }
+    ok 'it is killed: another one follows' wait_for follows
+    is 'which is protected' "$(score)" -500
+else
+    skip 3 'root may not protect processes in this container'
+fi
 ok 'umount' down
 
 # Processes with a keeper's name and, in the place of its configuration, a file whose close() waits for a server that is

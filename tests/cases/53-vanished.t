@@ -4,7 +4,7 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require python3
+require python3 strace
 src=$tmp/src mnt=$tmp/mnt state=$tmp/state
 make_files "$src" 40 60000
 mkdir "$mnt"
@@ -116,6 +116,27 @@ another_backup() { local now; now=$(processes dealfs-backup) && [ -n "$now" ] &&
 ok 'another waits when that one is killed' wait_for another_backup
 ok 'its readers have seen nothing' readers_end
 ok 'umount' dealfs umount "$mnt"
+nothing_left
+
+# --- a keeper that cannot look whether the server lives ---
+
+background dealfs mount -f -o "state=$state" "$src" "$mnt" >"$tmp/log" 2>&1
+command=$!
+ok 'a mount in the foreground' wait_for test -f "$mnt/.dealfs/status"
+ok 'one waits to be a keeper' wait_for one_each
+server=$(pid_of server) backup=$(processes dealfs-backup)
+background strace -qq -p "$backup" -e inject=pidfd_open:error=EMFILE -o "$tmp/trace" 2>"$tmp/.attached"
+strace=$!
+ok 'which will have no descriptors' wait_for grep -q 'TracerPid:.[1-9]' "/proc/$backup/status"
+kill -9 "$(pid_of keeper)"
+ok 'it becomes the keeper, and cannot look' wait_for grep -q "look whether server $server lives: Too many" "$tmp/log"
+ok 'the mount serves' cmp "$src/class0/000.bin" "$mnt/class0/000.bin"
+is 'the server is the same' "$(pid_of server)" "$server"
+kill -9 $command
+is_unmounted() { ! mounted "$mnt"; }
+ok 'it hears that the command has ended, and unmounts' wait_for is_unmounted
+kill $strace
+ok 'and ends when it can look' wait_for has_ended "$backup"
 nothing_left
 
 # --- the command ---

@@ -54,7 +54,7 @@ says 'make a user namespace: ' as_user unshare -Ur \
 says 'the limit of open files (ulimit' bash -c 'ulimit -Hn 20; ulimit -n 20; dealfs mount "$@"' - "$src" "$mnt"
 background dealfs mount -f -o "state=$state" "$src" "$mnt" >"$tmp/said" 2>&1
 foreground=$!
-ok 'a mount in the foreground' wait_for mounted "$mnt"
+ok 'a mount in the foreground' wait_for says_mounted "$tmp/said"
 wait_for value "$mnt" pids.server >/dev/null
 kill_all
 ok 'it ends when all of its processes are killed' wait_for has_ended "$foreground"

@@ -33,16 +33,19 @@ contain() { # podman's options, image, words
 }
 at_exit pod rm --all --force --time 0
 
-packages=(bash coreutils diffutils fuse3 libc6 libfuse3-3 libgcc-s1 libjpeg62-turbo librocksdb7.8 libstdc++6
-    libxxhash0 libzstd1 mount)
+# Those of the libraries have other names in each release.
+mapfile -t libraries < <(ldd "$top_builddir/dealfs-server" "$top_builddir/dealfs-resizer" | grep -oE '/[^ ]+' |
+    xargs realpath | sed 'p; s,^/usr,,' | xargs dpkg -S 2>/dev/null | sed 's/:.*//' | sort -u)
+packages=(bash coreutils diffutils fuse3 mount "${libraries[@]}")
 installed() { # packages: these, and what they depend on
     apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
         --no-enhances "$@" | grep '^[a-z]' | sort -u |
         xargs dpkg-query -f '${db:Status-Abbrev} ${Package}\n' -W 2>/dev/null | sed -n 's/^ii  *//p'
 }
+# mmdebstrap 1.5 makes all mounts of its namespace private, and $share must stay shared.
 make_base() { # from Debian's mirror; if that does not answer in time, from the packages that are installed here
     local base=$tmp/base file
-    if ! timeout 100 mmdebstrap --quiet --variant=extract --mode=root --format=directory \
+    if ! timeout 100 unshare -m mmdebstrap --quiet --variant=extract --mode=root --format=directory \
         --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "--include=${packages[*]}" \
         "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$base"; then
         diag 'mmdebstrap failed'

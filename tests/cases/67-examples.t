@@ -38,7 +38,7 @@ END2
 cat >"$tmp/bin/srun" <<'END2'
 #!/bin/bash
 while [[ $1 == --* ]]; do shift; done
-exec mpirun -q -n 2 --oversubscribe --bind-to none "$@"
+exec mpirun -n 2 --oversubscribe --bind-to none "$@"
 END2
 cp "$tmp/bin/python" "$tmp/bin/torchrun"
 chmod +x "$tmp"/bin/*
@@ -96,7 +96,7 @@ examples() { # of a page; each ends with a NUL
 placed() { # an example, with the paths of this test
     sed -E "s#(^|[ '\"=<>(])/(data|nvme|tmp)\>#\1@/\2#g
         /mpirun|srun/s#/mnt/imagenet#@/node%r#; s#/mnt/imagenet#@/node0#g
-        s/-n 16 --map-by ppr:1:node/-q -n 2 --oversubscribe --bind-to none/; s/nodes 16/nodes 2/; s#@/#$tmp/#g" <<<"$1"
+        s/-n 16 --map-by ppr:1:node/-n 2 --oversubscribe --bind-to none/; s/nodes 16/nodes 2/; s#@/#$tmp/#g" <<<"$1"
 }
 stopped() { # what runs until it is stopped: it prints, and SIGTERM ends it
     local pid status=0

@@ -61,7 +61,8 @@ for pod in "${pods[@]}"; do
     like "$pod has joined" "$(inside "$pod" dealfs status "$tmp/mnt")" 'joined   node [01] of 2'
     ok "$pod reads all of it" inside "$pod" diff -r -x .dealfs "$src" "$tmp/mnt"
 done
-is 'each pod was asked for its daemon once' "$(grep -c '^exec .* -- /bin/sh -c .*orted' "$tmp/kubectl.log")" 2
+daemons=$(grep -cE '^exec .* -- /bin/sh -c .*(orted|prted)' "$tmp/kubectl.log")
+is 'each pod was asked for its daemon once' "$daemons" 2
 kill "$join"
 ok 'the world ends with mpirun' wait_for has_ended "$join"
 for pod in "${pods[@]}"; do ok "$pod reads on" inside "$pod" diff -r -x .dealfs "$src" "$tmp/mnt"; done

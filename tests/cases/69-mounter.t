@@ -42,7 +42,7 @@ mounter() { # options
     : >"$tmp/mounter.log" # the last one's words, else
     background dealfs mounter "$@" "$sock" "$mount_user" "$mnt" >"$tmp/mounter.log" 2>&1
     mounter=$!
-    wait_for grep -q 'serves user' "$tmp/mounter.log"
+    wait_for mounter_serves "$tmp/mounter.log"
 }
 
 ok 'a mounter' mounter
@@ -110,7 +110,8 @@ one_line 'one that is not root is not trusted' 'is not root' as_client dealfs mo
 # --- the client ends, or is killed ---
 background as_client dealfs mount -f -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >"$tmp/front.log" 2>&1
 front=$!
-ok 'in the foreground' wait_for serves
+ok 'in the foreground' wait_for says_mounted "$tmp/front.log" # a signal before that ends it otherwise
+ok 'it serves' serves
 pkill -TERM -f "^dealfs mount -f .*$state"
 ok 'it ends in order' wait "$front"
 ok 'and unmounts' gone
@@ -319,6 +320,19 @@ hostile() { as_client python3 "$attacks" "$1" "$sock" "${@:2}"; }
 before=$(find "/proc/$mounter/fd" -mindepth 1 | wc -l)
 ok 'garbage, silence and descriptors' hostile garbage
 ok 'many connections' hostile crowd
+background python3 -c '
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+s.listen()
+print("ready", flush=True)
+print(len(s.accept()[0].recv(8192)), "bytes", flush=True)' "$tmp/trusting" >"$tmp/trusting.got"
+trusting=$!
+wait_for grep -q ready "$tmp/trusting.got"
+ok 'descriptors on which it must not answer' hostile answers "$tmp/trusting"
+ok 'a program that trusts root' wait "$trusting"
+is 'got nothing from it' "$(tail -n 1 "$tmp/trusting.got")" '0 bytes'
 is 'no protection, no tmpfs, and each step once' "$(hostile steps)" \
     'protect EPERM, tmpfs EINVAL, put EINVAL, make 0, make EALREADY, config EPERM'
 ok 'nothing of it is mounted' gone

@@ -211,6 +211,7 @@ assert (len(before), len(rest)) == (36, 63) and set(before + rest) == set(range(
 
 # --- a loader that is sharded again ---
 class EveryRth(BatchSampler):
+    num_processes = 3  # as that of Accelerate
     def __iter__(self):
         return (batch for i, batch in enumerate(super().__iter__()) if i % 3 == rank)
     def __len__(self):
@@ -220,7 +221,7 @@ try:
     read_some(sampler, DataLoader(dataset, batch_sampler=EveryRth(sampler, 4, False), num_workers=1))
     raise AssertionError('not noticed')
 except ShardedAgain as error:
-    assert '9 batches' in str(error) and 'delivers 3' in str(error), error
+    assert 'one of 3 parts' in str(error), error
 
 # --- each sample twice, after it was read ---
 sampler.set_epoch(7)

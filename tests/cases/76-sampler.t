@@ -153,7 +153,7 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     ok 'PyTorch trains: its epoch is found and fed' wait_for torch_is_followed
     is 'both ranks have all samples' $failed 0
     is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)" 0
-    one_line 'of guesses nothing is claimed' 'no list of a plan' dealfs status --epoch "$mnt"
+    one_line 'of guesses nothing is claimed' "$mnt: " dealfs status --epoch "$mnt"
     ok 'umount' dealfs umount "$mnt"
 else
     skip 6 'python3-torch is not installed'

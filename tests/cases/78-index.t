@@ -190,6 +190,46 @@ refused 'a row that does not fit' 'tokens.bin: offset 39996: the last row' token
 ok 'a list that failed is not written' test ! -e "$tmp/none.got"
 ok 'broken ones are left out' dealfs index "$mnt" --output "$tmp/skipped" --under "$mnt/" --match '*.tar' --skip-broken
 ok 'and only they' diff "$tmp/tar" "$tmp/skipped"
+# --- more records than a list may have; the end by a signal ---
+python3 - "$src/bad" <<'EOF'
+import sys
+for name, rows in ('endless', (1 << 40) - 128), ('long', 52_000_000):
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({rows},), }}".ljust(118).encode()
+    with open(f'{sys.argv[1]}/{name}.npy', 'wb') as f:
+        f.write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'little') + header)
+        f.truncate(128 + rows)
+EOF
+ok 'umount' dealfs umount "$mnt"
+mount_up -o ram=200M "$src" "$mnt"
+refused 'an array of 1 TiB' 'endless.npy: more than 52428800 records' endless.npy
+dealfs index "$mnt" long --match long.npy >"$tmp/long" 2>&1 &
+pid=$!
+written() { n=$(sed -n 's/^wchar: //p' "/proc/$pid/io" 2>/dev/null) && bytes=${n:-$bytes}; }
+writes() { written && [ "$bytes" -gt 8000000 ]; }
+is_over() { ! written; }
+bytes=0
+ok 'many records are found' wait_for writes
+kill -TERM $pid
+ok 'a signal ends that' wait_for is_over
+ok 'before all 1,040,000,000 bytes are written' test "$bytes" -lt 600000000
+wait $pid
+is 'with status 1' "$?" 1
+like 'and a message' "$(cat "$tmp/long")" 'index .*: interrupted'
+ok 'no list is uploaded' test ! -e "$mnt/.dealfs/samples.d/long"
+
+# --- the server dies during the request ---
+seq 500000 >"$src/bad/many.txt"
+ok 'umount' dealfs umount "$mnt"
+mount_up -o ram=200M "$src" "$mnt"
+dealfs index "$mnt" many --match many.txt >"$tmp/many" 2>&1 &
+pid=$!
+requests() { [[ "$(readlink /proc/$pid/fd/*)" == *"$mnt/.dealfs/control"* ]]; }
+ok 'a list is being uploaded' wait_for requests
+kill -KILL "$(value "$mnt" pids.server)"
+wait $pid
+is 'the request is repeated' "$?" 0
+is 'and the list is there' "$(wc -l <"$mnt/.dealfs/samples.d/many")" 500000
+
 exits 2 'a NAME is needed' dealfs index "$mnt"
 exits 2 'rows have bytes' dealfs index "$mnt" x --format fixed
 exits 2 'of known formats' dealfs index "$mnt" x --format mds

@@ -29,7 +29,7 @@ request_put() { exec 3<>"$mnt/.dealfs/control" && { echo "$1" && cat "$2"; } >&3
 like 'a list of files' "$(request_put 'samples name=files' "$tmp/files")" '^300'
 
 cat >"$tmp/loaders.py" <<'EOF'
-import copy, json, multiprocessing, os, pickle, re, sys
+import copy, json, multiprocessing, os, pickle, re, sys, warnings
 import numpy
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Subset
@@ -168,6 +168,16 @@ def millions():
         more = memory(method, many, lists[0]) - memory(method, few, lists[1])
         ok(more < 1024, f'{method}: {more} KiB more for {len(many)} records than for {len(few)}')
 
+def fallbacks():
+    """Records read elsewhere than in the stream say so."""
+    data = Records(mnt, 'words', first_word)
+    for plan in 'epoch=3,ranks=1,batch=4,rank=0,samples=words,no=key', 'epoch=3,ranks=1,batch=4,rank=0,samples=many':
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter('always')
+            equal(data[[Dealt(i, 3, i, plan) for i in range(4)]], [0, 1, 2, 3], 'without a stream')
+            equal(data[[Dealt(i, 3, i, plan) for i in range(4, 8)]], [4, 5, 6, 7], 'and the next batch')
+        equal([plan in str(w.message) for w in said], [True], 'one warning, which names the plan')
+
 def errors():
     try:
         Records(mnt, 'imagefolder')
@@ -185,6 +195,7 @@ def main():
     millions()  # forks, and there are no threads yet
     loaders()
     going_on()
+    fallbacks()
     errors()
     sys.exit(done_testing())
 

@@ -88,6 +88,8 @@ for name, o in (by_kind['DaemonSet'] | by_kind['Job']).items():
     for c in spec.get('initContainers', []) + spec['containers']:
         for m in c.get('volumeMounts', []):
             need(f"{name}: no volume {m['name']}", m['name'] in volumes)
+            need(f"{name}: {m['name']} is not readOnly", m.get('readOnly') or
+                 m['name'] != 'source' and m.get('mountPropagation') != 'HostToContainer' and o['kind'] != 'Job')
             need(f'{name}: Bidirectional needs a privileged container', m.get('mountPropagation') != 'Bidirectional' or
                  c['securityContext']['privileged'])
         script = c.get('command', [''])[0].removeprefix('/bin/')

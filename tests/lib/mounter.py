@@ -59,6 +59,24 @@ def garbage():
     s.send(b"")  # is as good as hanging up
 
 
+def answers():
+    """It answers only on a SEQPACKET socket of its user. Each question is handled before the next one."""
+    s = enter()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.connect(sys.argv[3])  # root listens there
+    pairs = [socket.socketpair(socket.AF_UNIX, kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
+    read, write = os.pipe()
+    for fd in [theirs.fileno() for _, theirs in pairs] + [write, listener.fileno()]:
+        socket.send_fds(s, [struct.pack("IIQ4096x", LOOK, 0, 0)], [fd])
+    assert ask(s, LOOK)[0] == 0
+    for ours, _ in pairs:
+        try:
+            assert not ours.recv(4096, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+    print("done")
+
+
 def crowd():
     first = enter()
     silent = []

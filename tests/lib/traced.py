@@ -1,16 +1,17 @@
 """What processes with the rights of root have opened below a directory, by strace's account.
 
-usage: traced.py DIRECTORY MOUNTPOINT… <TRACE
+usage: grep '' TRACE… /dev/null | traced.py DIRECTORY MOUNTPOINT…
 
-TRACE is of `strace -f -y -e trace=/open,/set.*uid,/clone,/fork`. A process counts as root until all three of its user
-ids are another's: until then it could go back. Of the mountpoints, and of the directories on the way to them, O_PATH
+Each TRACE is of `strace -f -y -e trace=/open,/set.*uid,/clone,/fork`, of one command: numbers of processes are unique
+in one trace, but a later command may use them again. A process counts as root until all three of its user ids are
+another's: until then it could go back. Of the mountpoints, and of the directories on the way to them, O_PATH
 descriptors may be opened. Prints the calls that are not allowed, and a line when no process has become another user.
 """
 import os
 import re
 import sys
 
-CALL = re.compile(r'^(\d+) +(?:<\.\.\. )?(\w+)(?: resumed>|\()(.*)$')
+CALL = re.compile(r'^([^:]+:\d+) +(?:<\.\.\. )?(\w+)(?: resumed>|\()(.*)$')
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -21,7 +22,7 @@ def lines(file):
         m = CALL.match(line)
         if not m:
             continue
-        process, call, rest = int(m[1]), m[2], m[3]
+        process, call, rest = m[1], m[2], m[3]
         if rest.endswith('<unfinished ...>'):
             begun[process] = rest[:-len('<unfinished ...>')]
             if 'open' not in call:
@@ -38,7 +39,7 @@ def parents(trace):
     for process, call, rest in trace:
         m = re.search(r'= (\d+)$', rest)
         if m and ('clone' in call or 'fork' in call):
-            of[int(m[1])] = process
+            of[process.split(':')[0] + ':' + m[1]] = process
     return of
 
 

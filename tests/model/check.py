@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """The reference model: a mount must be indistinguishable from its source.
 
-    check.py SOURCE MOUNT SEED PROCESSES OPERATIONS
+    check.py SOURCE MOUNT SEED PROCESSES OPERATIONS [PROGRESS]
 
 Each process makes random calls on both and compares what they return, byte by byte; one of them first walks
 everything. Prints the first difference and exits 1. Paths are walked by descriptors, so that they may be of
-any length."""
+any length. In the directory PROGRESS there is a file for each process at work, which grows with each operation."""
+import contextlib
 import errno
 import mmap
 import os
@@ -18,6 +19,18 @@ K, M = 1 << 10, 1 << 20
 
 class Differs(Exception):
     pass
+
+
+@contextlib.contextmanager
+def progress(directory, name):
+    """Yields the function to call after each operation."""
+    if directory is None:
+        yield lambda: None
+        return
+    path = os.path.join(directory, name)
+    with open(path, 'wb', buffering=0) as file:
+        yield lambda: file.write(b'.')
+    os.unlink(path)
 
 
 def walk_to(root, parts):
@@ -64,20 +77,20 @@ class Pair:
     def both(self, parts):
         return [walk_to(r, parts) for r in self.root]
 
-    def walk(self, parts=(), compare=True):
+    def walk(self, done, parts=()):
         source, mount = self.both(parts)
         want = expected(source, not parts)
-        if compare:
-            got, listed = entries(mount)
-            if got != want or listed != len(want):
-                raise Differs(f'{parts}: listing differs: {set(got.items()) ^ set(want.items())}, {listed} entries')
-            same_stat(os.fstat(source), os.fstat(mount), parts)
+        got, listed = entries(mount)
+        if got != want or listed != len(want):
+            raise Differs(f'{parts}: listing differs: {set(got.items()) ^ set(want.items())}, {listed} entries')
+        same_stat(os.fstat(source), os.fstat(mount), parts)
         os.close(source)
         os.close(mount)
+        done()
         self.directories.append(parts)
         for name, kind in sorted(want.items()):
             if kind == 'd':
-                self.walk(parts + (name,), compare)
+                self.walk(done, parts + (name,))
             else:
                 (self.files if kind == 'f' else self.links).append(parts + (name,))
 
@@ -178,27 +191,31 @@ def link(pair, _, rng):
     os.close(mount)
 
 
-def worker(pair, seed, operations):
+def worker(pair, seed, operations, done):
     rng = random.Random(seed)
     small = [f for f in pair.files if b'sparse' not in f[-1]] or pair.files
     for _ in range(operations):
         call = rng.choices([whole, piece, mapped, dropped, directory, link], [4, 4, 3, 4, 1, 1])[0]
         files = pair.files if call in (piece, mapped, dropped) else small
         call(pair, rng.choice(files), rng)
+        done()
 
 
 def main():
     source, mount = (os.fsencode(p) for p in sys.argv[1:3])
     seed, processes, operations = (int(a) for a in sys.argv[3:6])
+    directory = sys.argv[6] if len(sys.argv) > 6 else None
     pair = Pair(source, mount)
-    pair.walk()
+    with progress(directory, 'walk') as done:
+        pair.walk(done)
     children = {}
     for i in range(processes):
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
-                worker(pair, seed * 1000 + i, operations)
+                with progress(directory, str(i)) as done:
+                    worker(pair, seed * 1000 + i, operations, done)
                 status = 0
             except (Differs, OSError) as error:
                 print(f'# process {i}: {type(error).__name__}: {error}', file=sys.stderr)

@@ -9,17 +9,33 @@ seeds=${MODEL_SEEDS:-1}
 operations=${MODEL_OPERATIONS:-60}
 processes=3
 
-check() { # seed, source, mount
-    /usr/bin/python3 "$top_srcdir/tests/model/check.py" "$2" "$3" "$1" "$processes" "$operations"
+check() { # seed, source, mount, how many times the usual number of calls, directory of progress
+    /usr/bin/python3 "$top_srcdir/tests/model/check.py" "$2" "$3" "$1" "$processes" "$((operations * ${4:-1}))" "${@:5}"
 }
 
 tree() { # seed, directory, options…
     /usr/bin/python3 "$top_srcdir/tests/model/tree.py" "$2" "$1" "${@:3}" || bail_out "the tree of seed $1 was not made"
 }
 
-# Kills the server of a mount, each time that it has answered some more, until the file `stop` is there.
+# Kills the server of a mount, each time that all processes have completed an operation, until the file `stop` is there:
+# a request that is in progress at twelve kills in a row fails.
 kill_again_and_again() {
-    until [ -e "$tmp/stop" ]; do ! restart "$1" server || echo killed >>"$tmp/kills"; done
+    local -A size
+    local file
+    until [ -e "$tmp/stop" ]; do
+        ! restart "$1" server || echo killed >>"$tmp/kills"
+        size=()
+        for file in "$tmp"/progress/*; do size[$file]=$(stat -c %s "$file"); done 2>/dev/null
+        wait_for all_go_on
+    done
+}
+all_go_on() {
+    local file
+    [ -e "$tmp/stop" ] && return
+    for file in "${!size[@]}"; do
+        [ -e "$file" ] && [ "$(stat -c %s "$file")" = "${size[$file]}" ] && return 1
+    done
+    return 0
 }
 
 for seed in $seeds; do
@@ -34,13 +50,16 @@ for seed in $seeds; do
     wait "$stage"
     is "seed $seed: staging went well" $? 0
     ok "seed $seed: verify agrees" dealfs verify "$mount"
-    rm -f "$tmp/stop" "$tmp/kills"
+    rm -rf "$tmp/stop" "$tmp/kills" "$tmp/progress"
+    mkdir "$tmp/progress"
     kill_again_and_again "$mount" &
     killer=$!
     ok "seed $seed: servers are killed" wait_for test -s "$tmp/kills"
-    ok "seed $seed: while its server is killed repeatedly" check "$((seed + 200))" "$source" "$mount"
+    ok "seed $seed: while its server is killed repeatedly" check "$((seed + 200))" "$source" "$mount" 4 \
+        "$tmp/progress"
     : >"$tmp/stop"
     wait "$killer"
+    diag "servers were killed $(wc -l <"$tmp/kills") times"
     ok "seed $seed: umount" dealfs umount "$mount"
 
     ok "seed $seed: no tier at all" mount_up -o ram=0 "$source" "$mount"

@@ -2,8 +2,9 @@
 # Couriers under mpirun, each with a server that is none (fake-server): how a world forms, carries, suffers and ends.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap"
 require mpirun strace eu-stack
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
 # What Open MPI has not freed at its end is not ours.
 [ -z "${TEST_SANITIZER-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 courier=$top_builddir/dealfs-courier fake=$top_builddir/tests/mpi/fake-server
@@ -127,6 +128,16 @@ is 'who holds all goes before who holds a part, then who was the owner' \
 end_servers
 ok 'leave in order' ended 0
 
+# A world of so many extents is formed again when its nodes have cached something.
+new_world
+serve 0 extents=70000000 held=3
+serve 1 extents=70000000
+launch 2 --
+ok 'more extents than 67,108,864: ready' live
+is 'and what is held is known' "$(grep ^held "$w/out1" | paste -sd ';')" 'held 3 by 0;held 4 by 0'
+end_servers
+ok 'leave in order' ended 0
+
 # --- what is asked while samples move ---
 new_world
 serve 0 fetch=20 flags=1
@@ -167,6 +178,16 @@ is 'those that are damaged or short are seen, three do not come' \
 end_servers
 ok 'leave in order' ended 0
 
+# Questions that only a courier may answer (FETCH_SHARED, 64), from the RAM tier; these servers share none.
+new_world
+serve_all 2 fetch=50 flags=64
+launch 2 --
+ok 'questions for couriers alone' wait_for all_said 2 fetched
+is 'are refused at once, although the servers could answer' "$(grep -o '^fetched: [0-9]* right.* errors' "$w/out0")" \
+    'fetched: 0 right, 0 waits, 0 open, 0 down, 0 bad, 50 errors'
+end_servers
+ok 'leave in order' ended 0
+
 # --- servers die ---
 new_world
 serve 0 endless=1 depth=8
@@ -195,6 +216,41 @@ kill -9 "${server[2]}"
 ok 'a server that no other follows is gone after a while' wait_for said mpi 'node 2 no longer has a server'
 kill -TERM "${server[0]}" "${server[1]}"
 ok 'and the world ends when the others do' ended 0
+
+# While the world forms: without peers after many deaths, and at each question (enum message_kind).
+new_world
+serve 0
+serve 1 quiet=1
+DEALFS_JOIN_NOTICE=1 launch 2 --
+ok 'node 0 names the node that is waited for' wait_for said mpi "the join has waited for node 1 .* for [0-9]* s"
+ok 'a server without peers: the courier waits for it, and says so' wait_for said mpi 'does not answer yet: waiting'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1
+ok 'the world forms with the next one' live
+end_servers
+ok 'and ends in order' ended 0
+new_world
+serve 0
+serve 1 quiet=1
+DEALFS_JOIN_SILENCE=3 launch 2 --
+wait_for test -s "$w/pid1"
+ok 'a courier waits for its server' wait_for said out1 quiet
+kill -STOP "$(cat "$w/pid1")"
+ok 'a node that has become silent ends the join' wait_for has_ended "$launcher"
+like 'which is said' "$(cat "$w/mpi")" 'node 1.*: nothing was heard from it for 3 s'
+end_servers
+for kind in 1 4 5 7; do
+    new_world
+    serve 0
+    serve 1 dies=$kind
+    launch 2 --
+    wait "${server[1]}" 2>/dev/null
+    serve 1
+    ok "a server dies of message $kind: the world forms with the next one" live
+    end_servers
+    ok 'and ends in order' ended 0
+done
 
 new_world
 serve 0 endless=1 depth=4
@@ -436,11 +492,16 @@ id=node0 refused 'the same id' "node 1 \($host\): it has the same id as node 0 \
 new_world
 serve_all 1
 mkdir "$w/s1"
-launch 2 --
+DEALFS_JOIN_NOTICE=600 launch 2 --
 ended 1
 is 'refused: a node without a mount' "$(grep '^dealfs-courier' "$w/mpi")" \
     "dealfs-courier: node 1 ($host): no live mount answers at $w/s1/courier"
 end_servers
+
+exits 1 'refused: the mpirun of another version' \
+    env PRTE_LAUNCHED=1 OMPI_VERSION=9.1.0 "$courier" --state "$w/s0" --mountpoint /none
+like 'with both versions' "$(cat "$tmp/.output")" \
+    'the mpirun that started it is of Open MPI 9, but dealfs-courier uses Open MPI [45]:'
 
 # --- the command that mounts ---
 cat >"$tmp/mount" <<'END_OF_MOUNT'
@@ -464,12 +525,13 @@ is 'the words before are passed on' "$(grep '^node' "$w/mpi")" "node 0 ($host): 
 new_world
 mkdir "$w/s0"
 # shellcheck disable=SC2016
-mpirun -n 2 sh -c 'case $OMPI_COMM_WORLD_RANK in
+DEALFS_JOIN_NOTICE=1 mpirun -n 2 sh -c 'case $OMPI_COMM_WORLD_RANK in
     0) echo $$ >"$1/pid0"; exec "$2" --state "$1/s0" --mountpoint /none ;;
     *) exec sleep infinity ;;
     esac' sh "$w" "$courier" >"$w/mpi" 2>&1 &
 launcher=$!
 tap_pids+=($!)
+ok 'it says that it waits' wait_for said mpi 'MPI_Init waits for processes of other nodes'
 in_init() { eu-stack -p "$(cat "$w/pid0")" 2>/dev/null | grep -q MPI_Init; }
 ok 'a courier waits in MPI_Init' wait_for in_init
 kill -TERM "$(cat "$w/pid0")"

@@ -17,6 +17,8 @@
  *   cause=N         of these turns (enum turn_cause); epoch=N: always this one
  *   mute=N          does not answer a turn's first question (1) or second one (2)
  *   lacks=N         has no memory for the first N couriers that resume
+ *   quiet=1         answers no HELLO, like a server without peers
+ *   dies=N          dies of a frame of this kind (enum message_kind)
  *   wrong=N         computes another layout than the others (1), or none (2); is busy (3)
  *
  * It prints a line for what happens: "live N nodes", "told to wait" for each fetch at its first WAIT, "waits N" for
@@ -42,7 +44,7 @@ enum { FILES = 1000, OWED = 4096 };
 
 static struct {
     uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow, error, fetch, depth, endless,
-        lost, command, last, room, mute, lacks, wrong, claim, flags, cause, epoch;
+        lost, command, last, room, mute, lacks, wrong, claim, flags, cause, epoch, quiet, dies;
 } o = {.extents = 1000,
        .capacity = 1 << 30,
        .timeout_ms = 5000,
@@ -499,9 +501,14 @@ static void take_frame(void)
         forget_courier();
         return;
     }
+    if (kind == o.dies)
+        _exit(1);
     switch (kind) {
     case MESSAGE_HELLO:
-        welcome();
+        if (o.quiet)
+            printf("quiet\n");
+        else
+            welcome();
         break;
     case MESSAGE_CATALOG:
         take_catalog(payload);
@@ -612,7 +619,8 @@ static void take_argument(char *word)
         {"slow", &o.slow},       {"error", &o.error},       {"fetch", &o.fetch},     {"depth", &o.depth},
         {"endless", &o.endless}, {"lost", &o.lost},         {"command", &o.command}, {"last", &o.last},
         {"room", &o.room},       {"mute", &o.mute},         {"wrong", &o.wrong},     {"lacks", &o.lacks},
-        {"claim", &o.claim},     {"flags", &o.flags},       {"cause", &o.cause},     {"epoch", &o.epoch}};
+        {"claim", &o.claim},     {"flags", &o.flags},       {"cause", &o.cause},     {"epoch", &o.epoch},
+        {"quiet", &o.quiet},     {"dies", &o.dies}};
     char *value = strchr(word, '=');
     if (!value)
         die(word, -EINVAL);

@@ -121,6 +121,8 @@ static int answer(struct seen *s, const struct wire_message *q)
     size_t n = tier_view_answer(s->view, q, 0, &bytes);
     if (!n != !bytes)
         fail("bytes without a length, or a length without bytes");
+    if (n && !payload_is_shared(bytes, n))
+        fail("an answer that does not show who made it");
     int right = n == 0 ? 0 : is_right(s, bytes, n, q->file, q->value, q->count) ? 1 : -1;
     if (n)
         tier_view_give_back(s->view, bytes);
@@ -159,6 +161,8 @@ static void test_values(struct seen *s)
     is_int(ask(s, "z-001", 1, 2, 0), 1, "its last two values");
     is_int(ask(s, "text", 0, 9, 0), 1, "nine compressed values");
     is_int(ask(s, "large", 70, 9, 0), 1, "nine values of a large file");
+    is_int(ask(s, "a-001", 0, 1, FETCH_SHARED), 1, "for a node that does not ask the server");
+    is_int(ask(s, "a-001", 0, 1, FETCH_SHARED | FETCH_FED), 1, "also for its feeder");
     is_int(ask(s, "a-002", 0, 1, FETCH_VERIFY), 0, "what must be verified");
     is_int(ask(s, "a-002", 0, 1, FETCH_BEFORE), 0, "questions of a move");
     is_int(ask(s, "a-002", 0, 1, FETCH_BLOB), 0, "another object");
@@ -189,6 +193,7 @@ static void test_many(struct seen *s)
     for (int tries = 0; tries < 8 && !(n = tier_view_answer(s->view, &q, 0, &bytes)); tries++)
         bring_segment(s);
     is_int(payload_many_parse(bytes, n, 3, part), 0, "three parts in one answer");
+    ok(payload_is_shared(bytes, n), "which shows that the courier made it");
     for (uint32_t i = 0; n && i < 3; i++)
         ok(is_right(s, part[i].bytes, part[i].length, q.part[i].file, q.part[i].value, 1), "part %u is right", i);
     if (n)

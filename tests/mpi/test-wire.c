@@ -136,7 +136,9 @@ static void test_wrong_fetch(void)
     REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
     REFUSE(WIRE_FETCH, command = WORLD_STAGE, "a fetch with a command");
     REFUSE(WIRE_FETCH, token = 1, "a fetch with a token");
-    REFUSE(WIRE_FETCH, flags = 64, "a fetch with a flag that there is not");
+    REFUSE(WIRE_FETCH, flags = 128, "a fetch with a flag that there is not");
+    REFUSE(WIRE_FETCH, flags = FETCH_SHARED | FETCH_VERIFY, "a courier that verifies");
+    REFUSE(WIRE_FETCH, flags = FETCH_SHARED | FETCH_BEFORE, "a courier that answers for a move");
     REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with two flags that exclude each other");
     REFUSE(WIRE_FETCH, flags = FETCH_FED | FETCH_STORED, "and two others");
     struct wire_message blocks = example(WIRE_FETCH);

@@ -105,8 +105,9 @@ static int open_store(struct sim_node *n)
 }
 
 /* A courier brings the catalog, as fs/server/server-world.c has it. All nodes then use one in memory. */
-static int install_catalog(void *user, const char *path)
+static int install_catalog(void *user, const char *path, struct str *why)
 {
+    (void)why;
     struct sim_node *n = user;
     struct catalog *c;
     int error = catalog_open(path, &c);

@@ -187,12 +187,12 @@ static uint32_t find_file(int fd)
 }
 
 /* How the source looks at a file before it reads: others write it from this moment on. */
-int __real_state_look(int fd, const char *name, int flags, struct stat *st);
-int __wrap_state_look(int fd, const char *name, int flags, struct stat *st);
-int __wrap_state_look(int fd, const char *name, int flags, struct stat *st)
+int __real_state_look(int fd, const char *name, int flags, struct stat *st, uint32_t *object);
+int __wrap_state_look(int fd, const char *name, int flags, struct stat *st, uint32_t *object);
+int __wrap_state_look(int fd, const char *name, int flags, struct stat *st, uint32_t *object)
 {
     static _Thread_local struct stat before;
-    int error = __real_state_look(fd, name, flags, st);
+    int error = __real_state_look(fd, name, flags, st, object);
     uint32_t file = rewrite.traps && !flags && !name ? find_file(fd) : FILES;
     if (file < FILES && !rewrite.begun[file]) {
         rewrite.traps--;

@@ -76,6 +76,13 @@ static void test_parent(void)
     is_str(folder_state_parent(), dir, "one that is not there is passed over");
     setenv("SLURM_TMPDIR", "", 1);
     is_str(folder_state_parent(), dir, "and an empty one");
+    if (getuid() != 0) {
+        skip(1, "needs root");
+        return;
+    }
+    if (chown(dir, 65534, 65534) < 0)
+        bail_out("chown %s: %s", dir, strerror(errno));
+    is_str(folder_state_parent(), "/var/tmp", "root passes over a folder that another user can replace");
 }
 
 static void test_folder(void)

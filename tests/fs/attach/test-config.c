@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -169,6 +170,20 @@ static void test_sealed(const char *state)
     config_fini(&a);
 }
 
+/* Another user could make root fill the memory of his sealed file. */
+static void test_sealed_hole(void)
+{
+    struct mount_config c;
+    struct stat before, after;
+    int fd = memfd_create("hole", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, 65536) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0 || fstat(fd, &before) < 0)
+        bail_out("make a sealed file");
+    ok(config_read_sealed(fd, &c) < 0, "a sealed hole is no configuration");
+    ok(fstat(fd, &after) == 0 && after.st_blocks == before.st_blocks, "and to read it gives it no memory");
+    close(fd);
+}
+
 static void test_others(const char *state)
 {
     struct mount_config c;
@@ -187,6 +202,7 @@ int main(void)
     is_int(config_read(state, &c), -ENOENT, "none");
     test_round(state);
     test_sealed(state);
+    test_sealed_hole();
     test_damaged(state);
     test_others(state);
     return done_testing();

@@ -60,14 +60,6 @@ static inline void source_age(const char *root, const char *path, long seconds)
         bail_out("touch %s: %s", whole.data, strerror(errno));
 }
 
-/* Until time stamps of what was made before are trusted. */
-static inline void source_settle(void)
-{
-    uint64_t until = clock_realtime() + 2100000000u;
-    while (clock_realtime() < until)
-        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-}
-
 static inline int source_scan(const char *root, const char *path, const struct scan_options *options,
                               struct catalog **c, struct scan_progress *result)
 {

@@ -32,7 +32,7 @@ static void make_catalog(void)
 static int fill(int copy)
 {
     int from = open(test_path("catalog"), O_RDONLY);
-    int error = copy_fill(copy, from, UINT64_MAX - 1);
+    int error = copy_fill(copy, from, UINT64_MAX - 1, NULL);
     close(from);
     return error;
 }
@@ -87,9 +87,12 @@ static void test_endless(void)
     struct stat st, copied;
     fstat(from, &st);
     is_int(copy_make(-1, (uint64_t)st.st_size, &copy), 0, "one for a catalog of known size");
-    is_int(copy_fill(copy, endless, (uint64_t)st.st_size), -EFBIG, "what is larger is refused");
+    is_int(copy_fill(copy, endless, (uint64_t)st.st_size, NULL), -EFBIG, "what is larger is refused");
     ok(fstat(copy, &copied) == 0 && copied.st_size <= st.st_size + (2 << 20), "and not copied");
-    is_int(copy_fill(copy, from, (uint64_t)st.st_size), 0, "the catalog itself is not");
+    struct catalog *opened = NULL;
+    is_int(copy_fill(copy, from, (uint64_t)st.st_size, &opened), 0, "the catalog itself is not");
+    ok(opened && catalog_memory(opened) == (uint64_t)st.st_size, "and the copy is opened");
+    catalog_close(opened);
     close(endless);
     close(from);
     close(copy);

@@ -1,11 +1,11 @@
 /* fs/catalog/scanner.h: what the next scan takes over, and what happens when something is in the way. */
 #include "fs/base/clock.h"
+#include "tests/fs/catalog/aged.h"
 #include "tests/fs/catalog/scanning.h"
 
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,13 +13,11 @@
 /* What a client of NFS remembers is told to who does not insist. */
 static struct stat remembered;
 
-int statx(int fd, const char *path, int flags, unsigned mask, struct statx *x)
+static void remember(const struct statx *x, int flags, struct statx_timestamp *ctime)
 {
-    long error = syscall(SYS_statx, fd, path, flags, mask, x);
-    if (!error && x->stx_ino == remembered.st_ino && !(flags & AT_STATX_FORCE_SYNC))
-        x->stx_ctime = (struct statx_timestamp){.tv_sec = remembered.st_ctim.tv_sec,
-                                                .tv_nsec = (uint32_t)remembered.st_ctim.tv_nsec};
-    return (int)error;
+    if (x->stx_ino == remembered.st_ino && !(flags & AT_STATX_FORCE_SYNC))
+        *ctime = (struct statx_timestamp){.tv_sec = remembered.st_ctim.tv_sec,
+                                          .tv_nsec = (uint32_t)remembered.st_ctim.tv_nsec};
 }
 
 static ino_t inode_of(const char *name)
@@ -292,11 +290,23 @@ static void test_portions_differ(void)
     c = scan_looked(fd, NULL);
     catalog_ino_file(c, source_find(c, "a/x"), &file);
     struct file_state known = catalog_state(c, file);
-    if (stat(test_path("differ/a/x"), &st))
+    uint32_t object;
+    if (state_look(AT_FDCWD, test_path("differ/a/x"), 0, &st, &object))
         bail_out("stat: %s", strerror(errno));
-    struct file_state is = state_from(&st);
+    struct file_state is = state_from(&st, object);
     ok(state_compare(&known, &is) == STATE_SAME, "of a node that knows another ctime nothing is believed");
     catalog_close(c);
+}
+
+static void replace_alike(const char *name)
+{
+    struct stat st;
+    const char *path = test_path("attributes/%s", name);
+    if (stat(path, &st) || unlink(path))
+        bail_out("replace %s: %s", path, strerror(errno));
+    source_add(scanning_root, name, st.st_size);
+    if (utimensat(AT_FDCWD, path, (struct timespec[2]){st.st_atim, st.st_mtim}, 0))
+        bail_out("touch %s: %s", path, strerror(errno));
 }
 
 static void test_attributes(void)
@@ -322,6 +332,11 @@ static void test_attributes(void)
     source_add(scanning_root, "a/y", 3); /* truncated and made longer again */
     source_age(scanning_root, "a/y", 1000);
     ok(!same_digest(identity_after(RESCAN_AUTO, "a/y"), y), "but not after it was written");
+    x = identity_after(RESCAN_AUTO, "a/x");
+    replace_alike("a/x");
+    chmod(test_path("attributes/a/x"), 0640);
+    ok(!same_digest(identity_after(RESCAN_AUTO, "a/x"), x),
+       "nor after another file with its size and mtime, and another mode, replaced it");
 }
 
 static struct digest identity_by_mtime(enum rescan how, const char *path)
@@ -520,6 +535,7 @@ static void test_moving(void)
 
 int main(void)
 {
+    aged.before = remember;
     test_incremental();
     test_swapped();
     test_chmod();

@@ -337,6 +337,19 @@ static void test_table_full(void)
     samples_table_destroy(t);
 }
 
+/* The bytes of this list, as another node gets them. */
+static int open_list(struct samples_table *from, const struct samples_record *record)
+{
+    char bytes[1024];
+    uint64_t length = 0;
+    int fd = memfd_create("list", MFD_CLOEXEC);
+    ssize_t n =
+        record->count ? samples_table_bytes(from, digest_head(&record->digest), 0, bytes, sizeof bytes, &length) : 0;
+    if (n != (ssize_t)length || file_write_all(fd, bytes, length))
+        bail_out("the bytes of a list");
+    return fd;
+}
+
 /* Two tables that look at each other's records. */
 static void look_at(struct samples_table *to, struct samples_table *from)
 {
@@ -345,14 +358,7 @@ static void look_at(struct samples_table *to, struct samples_table *from)
     for (uint32_t i = 0; i < n; i++) {
         if (!samples_table_wants(to, &record[i]))
             continue;
-        char bytes[1024];
-        uint64_t length = 0;
-        int fd = memfd_create("list", MFD_CLOEXEC);
-        ssize_t some = record[i].count
-                           ? samples_table_bytes(from, digest_head(&record[i].digest), 0, bytes, sizeof bytes, &length)
-                           : 0;
-        if (some != (ssize_t)length || file_write_all(fd, bytes, length))
-            bail_out("the bytes of a list");
+        int fd = open_list(from, &record[i]);
         is_int(samples_table_take(to, &record[i], fd), 0, "%s is taken", record[i].name);
         close(fd);
     }
@@ -395,6 +401,30 @@ static void test_tables_agree(void)
     forged.count = 1;
     int fd = memfd_create("list", MFD_CLOEXEC);
     is_int(samples_table_take(a, &forged, fd), -EBADMSG, "bytes that are no list are not taken");
+    close(fd);
+    samples_table_destroy(a);
+    samples_table_destroy(b);
+}
+
+/* A node that sends a valid list, but not the one that it has announced. */
+static void test_table_other_list(void)
+{
+    struct samples_table *a, *b;
+    struct samples_record record[SAMPLES_RECORDS], other;
+    samples_table_create(catalog, NULL, &a);
+    samples_table_create(catalog, NULL, &b);
+    samples_table_put(a, "x", 0, one("top.jpg"));
+    is_uint(samples_table_records(a, record), 1, "a list is announced");
+    int fd = open_list(a, &record[0]);
+    other = record[0];
+    other.digest.byte[0] ^= 1;
+    is_int(samples_table_take(b, &other, fd), -EBADMSG, "a list with another digest is not taken");
+    other = record[0];
+    other.count++;
+    is_int(samples_table_take(b, &other, fd), -EBADMSG, "nor one with another length");
+    ok(!has(b, "x"), "the table has none of them");
+    is_int(samples_table_take(b, &record[0], fd), 0, "the announced list is taken");
+    ok(has(b, "x"), "and is there");
     close(fd);
     samples_table_destroy(a);
     samples_table_destroy(b);
@@ -529,6 +559,7 @@ int main(void)
     test_table_nowhere();
     test_table_full();
     test_tables_agree();
+    test_table_other_list();
     test_threads();
     test_slices();
     catalog_close(catalog);

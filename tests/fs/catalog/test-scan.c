@@ -1,4 +1,5 @@
 /* fs/catalog/scanner.h: what a scan finds, and what cannot be read. */
+#include "tests/fs/catalog/aged.h"
 #include "tests/fs/catalog/scanning.h"
 
 #include <sys/resource.h>
@@ -190,6 +191,9 @@ static void test_too_deep(void)
     ok(all, "every path of the catalog can be told");
     ok(catalog_notes(c)->unreadable > 0 && scanning_log_has(log, "File name too long"),
        "what is too deep is counted and logged");
+    uint64_t lacking = 0;
+    is_uint(catalog_lacking(c, &lacking), 1, "one directory lacks entries");
+    is_uint((strlen(source_path(c, lacking)) + 1) / (NAME + 1), CATALOG_PATH_MAX / (NAME + 1), "it is the deepest one");
     catalog_close(c);
     remove_source();
     scanning_log_end(log);
@@ -231,6 +235,7 @@ static void scan_unreadable(void)
     ok(scanning_log_has(log, "scan closed: Permission denied"), "and in the log by name");
     ok(source_find(c, "names") && !source_find(c, "names/x"), "another shows names only");
     ok(source_find(c, "open/x"), "the rest is there");
+    is_uint(catalog_lacking(c, NULL), 0, "missing rights are no fault of the source");
     catalog_close(c);
     scanning_log_end(log);
 }

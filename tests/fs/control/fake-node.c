@@ -43,6 +43,18 @@ int store_where(struct store *store, uint32_t file, uint64_t offset, enum tier_n
     return file == fake.file ? 0 : -ENOENT;
 }
 
+mode_t store_limit_mode(struct store *store, uint64_t ino, mode_t mode)
+{
+    (void)store, (void)ino;
+    return mode;
+}
+
+bool store_has_reduced(struct store *store)
+{
+    (void)store;
+    return fake.reduced;
+}
+
 int store_read(struct store *store, struct store_read *read)
 {
     (void)store, (void)read;

@@ -18,6 +18,7 @@ extern struct fake_store {
     int start_error, stops; /* of staging */
     uint32_t chosen;        /* files of the last start; 0: all */
     uint32_t file_at[FAKE_CHOSEN];
+    bool reduced;  /* the source has reduced a mode */
     uint32_t file; /* that it has, in this tier: */
     enum tier_name tier;
 } fake;

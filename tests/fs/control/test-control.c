@@ -1,6 +1,8 @@
 /* The texts of the control mount, over a catalog of a few files and a store that says what the test wants it to say. */
 #include "fs/control/control-private.h"
 #include "fs/control/entries.h"
+#include "fs/control/plan-content.h"
+#include "fs/control/plan-files.h"
 #include "fs/control/texts.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
@@ -111,6 +113,37 @@ static void test_no_store(void)
     is_int(control_nodes(control, &nodes), 0, "and nodes");
     control_destroy(control);
     control_destroy(NULL);
+}
+
+static struct kept_item *use_content(struct kept *kept, uint32_t number)
+{
+    struct digest key = {{0}};
+    struct kept_item *item = NULL;
+    memcpy(key.byte, &number, sizeof number);
+    if (kept_get(kept, &key, &(struct asker){.gave_up = NULL}, &item) == 1)
+        kept_done(kept, item, 100);
+    return item;
+}
+
+/* Each stream has a mapping, of which a process can have 65,530. */
+static void test_small_streams(void)
+{
+    enum { FILES = 5000, MAPPINGS = 4096 };
+    CLEANUP_STR struct str json = STR_INIT;
+    struct control *control = create();
+    struct kept *kept = plan_files_kept(control->files);
+    memset(&fake.stats, 0, sizeof fake.stats);
+    for (uint32_t i = 0; i < MAPPINGS; i++)
+        kept_put(kept, use_content(kept, i));
+    fake_status(control, &json);
+    fake_checks(&json, "health=[] condition='good'");
+    for (uint32_t i = MAPPINGS; i < FILES; i++)
+        kept_put(kept, use_content(kept, i));
+    ok(kept->count <= MAPPINGS, "the number of small streams in the cache is bounded: %u", kept->count);
+    fake_status(control, &json);
+    fake_check(&json, "condition", "\"degraded\"");
+    ok(strstr(json.data, "files below plan/ are read at the same time"), "health says that more are in use");
+    control_destroy(control);
 }
 
 /* --- metrics --- */
@@ -297,6 +330,42 @@ static void test_epochs(void)
     free(feed);
 }
 
+/* File names have up to 1,000 characters. */
+static void test_many_ranks(void)
+{
+    enum { RANKS = 1000, RANKS_MORE = 40000 };
+    static struct feed feed;
+    CLEANUP_STR struct str nodes = STR_INIT, line = STR_INIT, reply = STR_INIT;
+    struct feed_plan plan;
+    config.feed = &feed;
+    mount.feed = 1;
+    atomic_store(&feed.off, 1); /* nobody watches */
+    struct control *control = create();
+    for (int i = 0; i < RANKS; i++)
+        str_adds(&nodes, i ? ",0" : "0");
+    str_addf(&line, "plan epoch=1 ranks=%d batch=1 rank=5 feed=yes nodes=%s\n", RANKS, nodes.data);
+    is_int(fake_run(control, line.data, &reply), 0, "a plan with the nodes of %d ranks", RANKS);
+    ok(feed_plan_get(&feed, 0, &plan) && plan.number > 0, "is fed");
+    ok(strlen(plan.pairs) < 200, "by a short name: %s", plan.pairs);
+    CLEANUP_FREE char *pairs = node_texts_expand(&control->node_texts, plan.pairs);
+    ok(pairs && strlen(pairs) > nodes.length, "which stands for all of it");
+    struct plan_request wanted;
+    is_int(content_parse(control, pairs, &wanted, &reply), 0, "it is understood");
+    ok(strcmp(wanted.nodes, nodes.data) == 0, "as it was requested");
+    static const char other[] = "a=b,nodes=@00000000000000000000000000000000,c=d";
+    CLEANUP_FREE char *unknown = node_texts_expand(&control->node_texts, other);
+    ok(strcmp(unknown, other) == 0, "a digest that nobody knows stays");
+    str_clear(&line);
+    str_addf(&line, "plan epoch=1 ranks=%d batch=1 rank=5 nodes=0", RANKS_MORE);
+    for (int i = 1; i < RANKS_MORE; i++)
+        str_adds(&line, ",0");
+    str_adds(&line, "\n");
+    is_int(fake_run(control, line.data, &reply), 0, "a line of %zu bytes", line.length);
+    control_destroy(control);
+    config.feed = NULL;
+    mount.feed = 0;
+}
+
 /* A server without peers, whose mount was in a world before others died, is not alone. */
 static void test_lost(void)
 {
@@ -313,6 +382,51 @@ static void test_lost(void)
     control_destroy(control);
 }
 
+static mode_t others_may(struct control *control, uint64_t ino)
+{
+    struct stat st;
+    entry_stat(control, entry_of(ino), 0, &st);
+    return st.st_mode & S_IRWXO;
+}
+
+/* Modes that the source has reduced since the scan. */
+static void test_reduced(void)
+{
+    CLEANUP_STR struct str json = STR_INIT, calm = STR_INIT;
+    struct control *control = create();
+    memset(&fake.stats, 0, sizeof fake.stats);
+    memset(&fake.progress, 0, sizeof fake.progress);
+    control->public = true;
+    ok(others_may(control, INO_SAMPLES) && others_may(control, INO_STATUS), "all may see names where all may read");
+    fake.reduced = true;
+    ok(!others_may(control, INO_SAMPLES) && others_may(control, INO_STATUS), "not after the source has reduced a mode");
+    fake.reduced = false;
+    fake.stats.round_seconds = 60;
+    control_status(control, &calm);
+    ok(!strstr(calm.data, "takes effect within"), "health does not report short rounds");
+    fake.stats.round_seconds = 3600;
+    control_status(control, &json);
+    ok(strstr(json.data, "a directory's mode that is reduced in the source takes effect within 3600 s: each"),
+       "how long a round over the directories takes");
+    fake_check(&json, "condition", "\"good\"");
+    control_destroy(control);
+}
+
+/* This program has another file than the installed server, if there is one. */
+static void test_upgrade(void)
+{
+    static struct handover handover;
+    struct control *control = create();
+    control->config.handover = &handover;
+    for (uint32_t state = PROGRAM_INSTALLED; state <= PROGRAM_REFUSED; state++) {
+        atomic_store(&handover.program, state);
+        run(control, "upgrade\n", 0, "begun\n");
+        is_int(atomic_load(&handover.program), PROGRAM_ASKED, "in state %u, also on trial, an upgrade is requested",
+               state);
+    }
+    control_destroy(control);
+}
+
 int main(void)
 {
     fake_begin();
@@ -321,13 +435,17 @@ int main(void)
     config.catalog = catalog;
     test_status();
     test_health();
+    test_small_streams();
     test_epochs();
     test_no_store();
     test_metrics();
     test_metrics_file();
     test_verbs();
     test_refusals();
+    test_many_ranks();
     test_lost();
+    test_upgrade();
+    test_reduced();
     fake_end();
     return done_testing();
 }

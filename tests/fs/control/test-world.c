@@ -50,8 +50,8 @@ static void test_degraded(struct control *control)
     CLEANUP_STR struct str rejoin = STR_INIT, sentence = STR_INIT;
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    str_addf(&rejoin, "\"mpirun --allow-run-as-root -n 3 --host 'alpha,%s,ga\\nmma' dealfs join '%s'\"", host,
-             mount.mountpoint);
+    str_addf(&rejoin, "\"mpirun --allow-run-as-root --bind-to none -n 3 --host 'alpha,%s,ga\\nmma' dealfs join '%s'\"",
+             host, mount.mountpoint);
     fake_check(&json, "lost.rejoin", rejoin.data);
     str_addf(&sentence,
              "\"2 of 3 nodes cannot be asked: what they own, 75 B (25.0%% of the dataset), is read from the source. To "
@@ -273,9 +273,10 @@ static void test_lists(struct control *control)
     is_int(fake_run(control, "plan epoch=1 ranks=3 batch=1 samples=mine rank=0\n", &reply), -EHOSTUNREACH,
            "and gone here; other nodes may have it");
     world.courier = 0;
-    is_int(fake_run(control, "samples name=mine\nb\na\n", &reply), 0, "without a world there is nobody to have it");
+    is_int(fake_run(control, "samples name=mine\nb\na\n", &reply), -EHOSTUNREACH,
+           "when the world has ended, the other nodes lack it");
     is_int(fake_run(control, "samples name=mine action=remove\nb\n", &reply), -EINVAL, "a removal with paths");
-    is_int(fake_run(control, "samples name=mine action=remove\n", &reply), 0, "a removal");
+    is_int(fake_run(control, "samples name=mine action=remove\n", &reply), -EHOSTUNREACH, "a removal");
     is_int(fake_run(control, "samples name=mine action=remove\n", &reply), -EHOSTUNREACH,
            "a second one: the nodes of the last world may have it");
     is_int(fake_run(control, "samples name=all action=remove\n", &reply), -EEXIST, "of what is always there");

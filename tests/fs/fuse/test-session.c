@@ -19,7 +19,7 @@ enum { COUNT = 64, ROOM = 8192 };
 static struct lane *lane;
 static struct pulse *pulse;
 static int kernel, device; /* the two ends */
-static bool pause_in_init;
+static bool pause_in_init, strict, killed;
 
 /* --- the server --- */
 
@@ -58,7 +58,16 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     fuse_reply_attr(req, &st, 1);
 }
 
-static const struct fuse_lowlevel_ops ops = {.init = op_init, .getattr = op_getattr};
+/* The server dies of byte 13 of inode 30. */
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    (void)fi;
+    if (ino == 30 && offset <= 13 && offset + (off_t)size > 13)
+        _exit(13);
+    fuse_reply_buf(req, "0123456789", size < 10 ? size : 10);
+}
+
+static const struct fuse_lowlevel_ops ops = {.init = op_init, .getattr = op_getattr, .read = op_read};
 
 static void ended(void *user, int error)
 {
@@ -78,6 +87,8 @@ static pid_t start_server(void)
                                     .lane = lane,
                                     .threads = 4,
                                     .pulse = pulse,
+                                    .strict_reads = strict,
+                                    .killed = killed,
                                     .ops = &ops,
                                     .ended = ended,
                                     .ended_user = &over};
@@ -314,23 +325,32 @@ static int parked(void)
     return count;
 }
 
+enum { DEATHS = BLAME_MOST / BLAME_DIED, KILLS = BLAME_MOST / BLAME_KILLED };
+
+/* Number of servers that die before the reply; at most 2 * KILLS. */
+static int count_deaths(pid_t *server)
+{
+    int deaths = 0;
+    while (deaths < 2 * KILLS && !has_reply(1)) {
+        if (waitpid(*server, NULL, WNOHANG) == 0)
+            continue;
+        deaths++;
+        *server = start_server();
+    }
+    return deaths;
+}
+
 static void test_poison(void)
 {
     pid_t server = started();
-    int deaths = 0;
     ask_attr(20, 99); /* it waits through all that follows */
     while (parked() == 0)
         usleep(1000);
     ask_attr(22, 13);
-    while (deaths < 2 * POISON_DEATHS && !has_reply(1)) {
-        if (waitpid(server, NULL, WNOHANG) == 0)
-            continue;
-        deaths++;
-        server = start_server();
-    }
+    int deaths = count_deaths(&server);
     struct reply r = get_reply();
     ok(r.header.unique == 22 && r.header.error == -EIO, "a request that kills is answered with EIO");
-    is_int(deaths, POISON_DEATHS, "after three deaths");
+    is_int(deaths, killed ? KILLS : DEATHS, "after %d servers", deaths);
     ask_attr(24, 5);
     r = get_reply();
     ok(r.header.unique == 24 && attr_size(&r) == 5, "the others are served");
@@ -339,6 +359,55 @@ static void test_poison(void)
     pass("one that waited is innocent, and waits again");
     kill_server(server);
     drop();
+}
+
+static void ask_read(uint64_t unique, uint64_t ino, uint64_t offset, uint32_t size)
+{
+    struct fuse_read_in in = {.offset = offset, .size = size};
+    ask(FUSE_READ, unique, ino, &in, sizeof in);
+}
+
+/* A killed server may have sent a reply that the next one sends again. */
+static struct reply get_reply_to(uint64_t unique)
+{
+    struct reply r = get_reply();
+    while (r.header.unique != 0 && r.header.unique != unique)
+        r = get_reply();
+    return r;
+}
+
+/* READs that are repeated after the EIO of one that ended servers. */
+static void test_barred(bool of_files)
+{
+    strict = of_files;
+    pid_t server = started();
+    ask_read(20, 30, 0, 100);
+    is_int(count_deaths(&server), strict ? 2 : DEATHS, "%s: a READ ends servers",
+           strict ? "the control mount" : "the data mount");
+    is_int(get_reply_to(20).header.error, -EIO, "then it fails");
+    static const struct {
+        uint64_t ino, offset;
+        int error[2]; /* data, control */
+        const char *what;
+    } again[] = {
+        {30, 0, {-EIO, -EIO}, "the same"},
+        {30, 10, {-EIO, -EIO}, "one that overlaps it"},
+        {30, 100, {0, -EIO}, "other bytes of this file"},
+        {31, 0, {0, 0}, "another file"},
+    };
+    for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
+        ask_read(22 + 2 * i, again[i].ino, again[i].offset, 50);
+        is_int(count_deaths(&server), 0, "%s: no server ends", again[i].what);
+        is_int(get_reply_to(22 + 2 * i).header.error, again[i].error[strict], "its reply");
+    }
+    kill_server(server);
+    server = start_server();
+    ask_read(40, 30, 0, 100);
+    is_int(get_reply_to(40).header.error, -EIO, "the next server knows of it");
+    is_int(waitpid(server, NULL, WNOHANG), 0, "and lives");
+    kill_server(server);
+    drop();
+    strict = false;
 }
 
 /* Until the watch has begun and ended a look. */
@@ -516,6 +585,11 @@ int main(void)
     test_no_reply();
     test_kills();
     test_poison();
+    killed = true; /* from outside, as far as the servers know */
+    test_poison();
+    killed = false;
+    test_barred(false);
+    test_barred(true);
     test_deaths();
     test_unseen();
     test_beats();

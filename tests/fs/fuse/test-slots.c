@@ -31,7 +31,7 @@ static void drop_lane(struct lane *lane)
 static struct slots *open_slots(struct lane *lane)
 {
     struct slots *s = NULL;
-    if (slots_create(lane, &s))
+    if (slots_create(lane, BLAME_DIED, &s))
         bail_out("slots_create");
     return s;
 }
@@ -143,9 +143,9 @@ static void test_recovery(void)
     is_uint(state(lane, slot[0]), SLOT_FREE, "READING with nothing read: free");
     is_uint(state(lane, slot[1]), SLOT_WAITING, "READING with a request: waiting");
     is_uint(state(lane, slot[2]), SLOT_WAITING, "RUNNING: waiting");
-    is_uint(slots_deaths(s, slot[2]), 1, "and suspected");
+    is_uint(slots_blame(s, slot[2]), BLAME_DIED, "and suspected");
     is_uint(state(lane, slot[3]), SLOT_WAITING, "PARKED: waiting");
-    is_uint(slots_deaths(s, slot[1]) + slots_deaths(s, slot[3]), 0, "these two are innocent");
+    is_uint(slots_blame(s, slot[1]) + slots_blame(s, slot[3]), 0, "these two are innocent");
     is_uint(state(lane, slot[4]), SLOT_FREE, "answered: free");
     int seen = 0;
     for (int i; (i = slots_replay(s)) != SLOT_NONE;)
@@ -153,7 +153,7 @@ static void test_recovery(void)
     is_int(seen, 1 << slot[1] | 1 << slot[2] | 1 << slot[3], "these three are replayed");
     slots_destroy(s);
     s = open_slots(lane); /* died before it ran any */
-    is_uint(slots_deaths(s, slot[2]), 1, "WAITING is not counted");
+    is_uint(slots_blame(s, slot[2]), BLAME_DIED, "WAITING is not counted");
     slots_destroy(s);
     drop_lane(lane);
 }
@@ -168,8 +168,8 @@ static void test_resumed(void)
     put_request(lane, late, 2);
     put_request(lane, early, 4);
     slots_resume(s, 2); /* none is in progress yet: nothing happens */
-    for (unsigned deaths = 0; deaths < POISON_DEATHS; deaths++) {
-        is_uint(slots_deaths(s, late) + slots_deaths(s, early), 2 * deaths, "%u deaths", deaths);
+    for (unsigned deaths = 0; deaths < 3; deaths++) {
+        is_uint(slots_blame(s, late) + slots_blame(s, early), 2 * deaths * BLAME_DIED, "%u deaths", deaths);
         slots_begin(s, late);
         slots_begin(s, early);
         slots_resume(s, 4);
@@ -181,13 +181,49 @@ static void test_resumed(void)
         slots_destroy(s);
         s = open_slots(lane);
     }
-    is_uint(slots_deaths(s, late), POISON_DEATHS, "as many as a poisonous one may have");
+    is_uint(slots_blame(s, late), BLAME_MOST, "as many as a poisonous one may have");
     slots_begin(s, late);
     slots_end(s, late);
     slots_destroy(s);
     s = open_slots(lane);
-    is_uint(slots_deaths(s, late), 0, "one that was waiting for its turn is innocent");
+    is_uint(slots_blame(s, late), 0, "one that was waiting for its turn is innocent");
     slots_destroy(s);
+    drop_lane(lane);
+}
+
+static const struct fuse_in_header *made_read(uint64_t ino, uint64_t from, uint64_t to)
+{
+    static struct {
+        struct fuse_in_header in;
+        struct fuse_read_in read;
+    } made;
+    made.in = (struct fuse_in_header){.len = sizeof made, .opcode = FUSE_READ, .unique = 2, .nodeid = ino};
+    made.read = (struct fuse_read_in){.offset = from, .size = (uint32_t)(to - from)};
+    return &made.in;
+}
+
+static void test_bars(void)
+{
+    enum { MANY = 2 * LANE_BARS };
+    struct lane *lane = fresh_lane();
+    int barred = 0;
+    ok(!lane_bars(lane, made_read(5, 0, 10), 0), "nothing is barred at first");
+    lane_bar_read(lane, made_read(5, 100, 200), false, 1000);
+    lane_bar_read(lane, made_read(6, 100, 200), true, 2000);
+    ok(lane_bars(lane, made_read(5, 199, 300), 999) && lane_bars(lane, made_read(5, 0, 101), 999),
+       "READs that overlap");
+    ok(!lane_bars(lane, made_read(5, 0, 100), 999) && !lane_bars(lane, made_read(5, 200, 300), 999),
+       "not their neighbours");
+    ok(!lane_bars(lane, made_read(5, 100, 200), 1000), "only for a while");
+    ok(lane_bars(lane, made_read(6, 900, 901), 1999) && !lane_bars(lane, made_read(6, 0, 1), 2000), "a whole file");
+    const struct fuse_in_header other = {.len = sizeof other, .opcode = FUSE_GETATTR, .nodeid = 6};
+    ok(!lane_bars(lane, &other, 1500), "only READs");
+    for (int i = 0; i < MANY; i++)
+        lane_bar_read(lane, made_read(100 + (uint64_t)i, 0, 10), false, 5000 + (uint64_t)i);
+    for (int i = 0; i < MANY; i++)
+        barred += lane_bars(lane, made_read(100 + (uint64_t)i, 0, 10), 4000);
+    is_int(barred, LANE_BARS, "of many, as many as there are places");
+    ok(lane_bars(lane, made_read(100 + MANY - 1, 0, 10), 4000), "the last one among them");
     drop_lane(lane);
 }
 
@@ -208,10 +244,10 @@ static void test_suspects(void)
     is_int(slots_replay(s), SLOT_NONE, "the other not before that is through");
     slots_begin(s, first);
     uint64_t poison = lane_request(lane, first)->unique;
-    for (unsigned deaths = 2; deaths <= POISON_DEATHS; deaths++) {
+    for (unsigned deaths = 2; deaths <= 3; deaths++) {
         slots_destroy(s);
         s = open_slots(lane);
-        is_uint(slots_deaths(s, first), deaths, "%u deaths", deaths);
+        is_uint(slots_blame(s, first), deaths * BLAME_DIED, "%u deaths", deaths);
         int next;
         while ((next = slots_replay(s)) != first && next != SLOT_NONE) {
             slots_begin(s, next);
@@ -223,7 +259,8 @@ static void test_suspects(void)
         slots_begin(s, first);
     }
     int other = first == a ? b : a;
-    ok(state(lane, other) == SLOT_FREE || slots_deaths(s, other) == 1, "the innocent one is through, or at one");
+    ok(state(lane, other) == SLOT_FREE || slots_blame(s, other) == BLAME_DIED,
+       "the innocent one is through, or at one");
     slots_answered(s, poison);
     ok(slots_end(s, first), "and answered at last");
     slots_destroy(s);
@@ -396,6 +433,7 @@ int main(void)
     test_memory();
     test_recovery();
     test_resumed();
+    test_bars();
     test_suspects();
     test_late();
     test_garbage();

@@ -402,6 +402,56 @@ static void test_decoding(const char *self)
     crew_destroy(crew);
 }
 
+/* --- the allowance: while one image has all of it, another one waits --- */
+
+static _Thread_local bool gives_up;
+static atomic_int working; /* looks at an image that is worked on */
+
+static bool is_given_up(void *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&working, 1);
+    return gives_up;
+}
+
+static void *ask_hanging(void *file)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+    const struct str *hanging = file;
+    crew_shrink(crew, hanging->data, hanging->length, &wanted, &out, NULL);
+    return NULL;
+}
+
+static void test_allowance(const char *self)
+{
+    CLEANUP_STR struct str out = STR_INIT, hanging = STR_INIT;
+    struct image_reason reason;
+    pthread_t thread;
+    char fault[64];
+    photo_make(&(struct photo){.width = 2400, .height = 1801, .plain_chroma = true}, &hanging);
+    if (hanging.length <= 64 << 10)
+        bail_out("the look at the header has all of the file");
+    snprintf(fault, sizeof fault, "hang=%zu", hanging.length);
+    setenv("DEALFS_IMAGE_FAULT", fault, 1);
+    crew_create(self, &crew);
+    crew_heed(crew, (struct crew_care){.gave_up = is_given_up});
+    crew_allow(crew, 1); /* one at a time */
+    is_int(crew_shrink(crew, large.data, large.length, &wanted, &out, &reason), IMAGE_FINE, "an image alone");
+    atomic_store(&working, 0);
+    pthread_create(&thread, NULL, ask_hanging, &hanging);
+    while (atomic_load(&working) < 2)
+        sched_yield();
+    gives_up = true;
+    is_int(crew_shrink(crew, hanging.data, hanging.length - 1, &wanted, &out, &reason), IMAGE_CRASHED,
+           "one that does not fit waits for another one, until it gives up");
+    is_str(reason.text, "its readers have ended", "and says so");
+    gives_up = false;
+    crew_stop(crew);
+    pthread_join(thread, NULL);
+    crew_destroy(crew);
+    unsetenv("DEALFS_IMAGE_FAULT");
+}
+
 int main(int argc, char **argv)
 {
     CLEANUP_STR struct str out = STR_INIT;
@@ -425,6 +475,7 @@ int main(int argc, char **argv)
         test_calls(self);
         test_no_filters(self);
     }
+    test_allowance(self);
     test_frames();
     test_decoding(self);
     test_lies(self);

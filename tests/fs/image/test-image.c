@@ -4,8 +4,24 @@
 #include "tests/fs/image/photo.h"
 #include "tests/lib/tap.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <jpeglib.h>
+
+static uint64_t most_work; /* of the images that were decoded: pixels times scans that the library has begun */
+
+/* Called at the end of each image. A second header in the middle of one is an error, but has changed image_width. */
+void jpeg_destroy_decompress(j_decompress_ptr codec)
+{
+    void (*of_library)(j_decompress_ptr) = (__typeof__(of_library))dlsym(RTLD_NEXT, "jpeg_destroy_decompress");
+    uint64_t work = (uint64_t)codec->output_width * codec->output_height * (unsigned)codec->input_scan_number;
+    if (work > most_work)
+        most_work = work;
+    of_library(codec);
+}
 
 static const struct image_wish colours = {.channels = 3};
 
@@ -325,7 +341,7 @@ static void test_cuts(void)
     }
 }
 
-/* Bytes of the header and of the data, one at a time. */
+/* Bytes of the header and of the data, one at a time: whatever comes out, the work for it is bounded. */
 static void test_flips(void)
 {
     static const struct photo photos[] = {{.width = 64, .height = 48, .orientation = 6, .profile = "red"},
@@ -333,6 +349,7 @@ static void test_flips(void)
                                           {.width = 64, .height = 48, .arithmetic = true}};
     struct image_wish wish = {.channels = 3, .limits = {.pixels = 1 << 22, .memory = 64 << 20, .scans = 50}};
     unsigned verdicts[IMAGE_VERDICTS] = {0};
+    most_work = 0;
     for (unsigned i = 0; i < 3; i++) {
         CLEANUP_STR struct str file = STR_INIT;
         photo_make(&photos[i], &file);
@@ -351,6 +368,9 @@ static void test_flips(void)
     for (unsigned i = 0; i < IMAGE_VERDICTS; i++)
         diag("%u are %s", verdicts[i], image_verdict_name(i));
     ok(verdicts[IMAGE_FINE] > 0, "each has a verdict, and some are fine");
+    uint64_t bound = wish.limits.pixels * (wish.limits.scans + 1); /* the scan that is too many has begun */
+    diag("at most %ju pixels, as often as there are scans", (uintmax_t)most_work);
+    ok(most_work >= 64 * 48 * 10 && most_work <= bound, "the work for none of them is beyond the limits");
 }
 
 int main(void)

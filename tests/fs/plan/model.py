@@ -615,7 +615,7 @@ def repeats_stay(planner):
 
 
 def refusals(planner):
-    for errno, given in ((34, {'skip': 8}), (33, {'ranks': 3}), (34, {'ranks': 0}), (34, {'batch': 0}),
+    for errno, given in ((34, {'skip': 9}), (33, {'ranks': 3}), (34, {'ranks': 0}), (34, {'batch': 0}),
                          (34, {'echo': ONE - 1}), (34, {'echo': 1000 * ONE + 1}), (34, {'placed': [0, 2]}),
                          (34, {'groups': 65}), (34, {'groups': 0}), (34, {'ranks': (1 << 20) + 1})):
         w = World(random.Random(0), samples=7, nodes=2, ranks=2, placed=None, batch=2, mode=LOCALITY, tail=PAD,

@@ -176,6 +176,122 @@ static void test_echo(void)
     }
 }
 
+/* --- any plan, interrupted after any batch of a loader --- */
+
+struct dealt {
+    uint32_t *list;
+    struct plan_shape shape;
+};
+
+static bool deal_all(const struct plan_input *in, struct dealt *d)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct plan_summary summary;
+    struct plan *plan;
+    if (plan_create(in, NULL, &plan, &why))
+        return false;
+    d->list = malloc((plan_length_all(plan) + 1) * sizeof *d->list);
+    d->shape = plan_shape(plan);
+    if (!d->list || plan_run(plan, d->list, NULL, &summary))
+        bail_out("plan_run");
+    plan_destroy(plan);
+    return true;
+}
+
+/* Adds `by` for each use from entry `from` of each rank's list on. */
+static void count_uses(const struct dealt *d, uint64_t from, int by, int *count)
+{
+    for (uint32_t r = 0; r < d->shape.ranks; r++)
+        for (uint64_t i = from; i < plan_shape_length(&d->shape, r); i++)
+            count[d->list[plan_shape_place(&d->shape, r) + i]] += by;
+}
+
+/* A loader has taken `at` entries of each list: is the rest what the plan that begins there has? */
+static bool goes_on(const struct plan_input *in, const struct dealt *whole, uint64_t at)
+{
+    struct plan_input rest = *in;
+    struct dealt d;
+    int count[SAMPLES] = {0}, wrong = 0;
+    rest.skip = at * in->ranks;
+    if (!deal_all(&rest, &d))
+        return false;
+    count_uses(whole, at, 1, count);
+    count_uses(&d, 0, -1, count);
+    for (int i = 0; i < SAMPLES; i++)
+        wrong += count[i] != 0;
+    free(d.list);
+    return wrong == 0;
+}
+
+static int count_lost(const struct plan_input *in)
+{
+    struct dealt whole;
+    int lost = 0;
+    if (!deal_all(in, &whole))
+        return 1;
+    uint64_t length = plan_shape_length(&whole.shape, 0);
+    for (uint64_t at = 0; at < length; at += in->batch)
+        lost += !goes_on(in, &whole, at);
+    lost += !goes_on(in, &whole, length);
+    free(whole.list);
+    return lost;
+}
+
+static void test_rest(void)
+{
+    static const struct {
+        const char *what;
+        uint32_t factor;
+        enum plan_echo_at at;
+    } echoes[] = {{"no echo", ECHO_ONE, ECHO_AT_EXAMPLE},
+                  {"examples twice", 2 * ECHO_ONE, ECHO_AT_EXAMPLE},
+                  {"some twice", ECHO_ONE * 3 / 2, ECHO_AT_EXAMPLE},
+                  {"batches twice", 2 * ECHO_ONE, ECHO_AT_BATCH},
+                  {"some batches twice", ECHO_ONE * 3 / 2, ECHO_AT_BATCH},
+                  {"batches 5 times", 5 * ECHO_ONE, ECHO_AT_BATCH}};
+    for (size_t e = 0; e < sizeof echoes / sizeof *echoes; e++)
+        for (enum plan_mode mode = PLAN_LOCALITY; mode <= PLAN_LOCAL; mode++) {
+            int lost = 0, plans = 0;
+            for (uint32_t ranks = 1; ranks <= 8; ranks++)
+                for (uint32_t batch = 1; batch <= 5; batch++)
+                    for (uint32_t nodes = 1; nodes <= 2; nodes++) {
+                        struct plan_input in = input_of(&(struct part){ranks, batch, NULL}, mode, nodes, 1);
+                        in.echo = (struct echo){echoes[e].factor, 3 * ranks, 42};
+                        in.echo_at = echoes[e].at;
+                        if (ranks % nodes)
+                            continue;
+                        for (in.tail = TAIL_PAD; in.tail <= TAIL_DROP; in.tail++, plans++)
+                            lost += count_lost(&in);
+                    }
+            is_int(lost, 0, "%s, %s: the head and the rest of %d plans, after any batch", modes[mode], echoes[e].what,
+                   plans);
+        }
+}
+
+static uint64_t cost_of(void *user, uint32_t sample)
+{
+    (void)user;
+    return 1 + sample * sample % 17;
+}
+
+/* Swaps move samples between ranks, and not between steps. */
+static void test_windows(void)
+{
+    for (enum plan_mode mode = PLAN_LOCALITY; mode <= PLAN_LOCAL; mode++)
+        for (uint32_t window = 1; window <= 3; window++) {
+            int lost = 0;
+            for (uint32_t ranks = 2; ranks <= 6; ranks += 2)
+                for (uint32_t batch = 1; batch <= 3; batch++) {
+                    struct plan_input in = input_of(&(struct part){ranks, batch, NULL}, mode, 2, 1);
+                    in.cost = cost_of;
+                    in.balance = ECHO_ONE;
+                    in.window = window;
+                    lost += count_lost(&in);
+                }
+            is_int(lost, 0, "%s, windows of %" PRIu32 ": the head and the rest", modes[mode], window);
+        }
+}
+
 int main(void)
 {
     if (order_seeded(order, SAMPLES, 1, NULL))
@@ -186,5 +302,7 @@ int main(void)
     }
     test_combinations();
     test_echo();
+    test_rest();
+    test_windows();
     return done_testing();
 }

@@ -1,5 +1,7 @@
 #include "tests/fs/records/containers.h"
 
+#include "fs/base/crc32c.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,8 +43,14 @@ int containers_scan(const void *bytes, size_t n, const struct container_format *
                     struct str *why)
 {
     struct held held = {bytes, n, 0, found};
-    struct record_scan scan = {
-        .size = n, .read = read_held, .found = note_record, .user = &held, .format = format, .row = row, .why = why};
+    struct record_scan scan = {.size = n,
+                               .read = read_held,
+                               .found = note_record,
+                               .user = &held,
+                               .most = UINT64_MAX,
+                               .format = format,
+                               .row = row,
+                               .why = why};
 
     return container_scan(&scan);
 }
@@ -87,7 +95,7 @@ static void add_little(struct str *file, uint64_t number, size_t n)
 void tfrecord_add(struct str *file, const void *data, size_t n)
 {
     add_little(file, n, 8);
-    add_little(file, tfrecord_checksum(file->data + file->length - 8, 8), 4);
+    add_little(file, crc32c_masked(file->data + file->length - 8, 8), 4);
     str_add(file, data, n);
-    add_little(file, tfrecord_checksum(data, n), 4);
+    add_little(file, crc32c_masked(data, n), 4);
 }

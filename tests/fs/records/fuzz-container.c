@@ -32,12 +32,16 @@ static int read_copy(void *user, void *to, size_t n, uint64_t offset)
 /* As if all of it were one record. */
 static void rename_all(const char *copy, size_t n)
 {
-    const struct tar_record record = {n, read_copy, NULL};
     size_t from = n / 3;
     char *part = malloc(n - from + 1);
+    const struct tar_record record = {n, read_copy, NULL, from, n, part};
+    struct tar_cut *cut;
     renamed = copy;
     memcpy(part, copy + from, n - from);
-    tar_rename(&record, n, from, n, part);
+    if (tar_cut_make(&record, n, &cut) == 0) {
+        tar_rename(&record, cut);
+        free(cut);
+    }
     free(part);
 }
 

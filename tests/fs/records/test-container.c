@@ -1,9 +1,13 @@
 /* fs/records: the records of small containers of each format; what is broken is refused; damage of any kind never leads
  * outside of the container. */
+#include "fs/base/crc32c.h"
+#include "fs/records/tar-header.h"
 #include "tests/fs/records/containers.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static void finds(const struct str *c, const char *format, uint32_t row, const char *expected, const char *what)
@@ -64,7 +68,7 @@ static void test_tar(void)
 static void test_tfrecord(void)
 {
     CLEANUP_STR struct str file = STR_INIT;
-    is_uint(tfrecord_checksum("123456789", 9), (0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8, "CRC-32C");
+    is_uint(crc32c_masked("123456789", 9), (0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8, "CRC-32C");
     tfrecord_add(&file, "", 0);
     tfrecord_add(&file, "abc", 3);
     finds(&file, NULL, 0, "0+16\n16+19\n", "TFRecord");
@@ -83,6 +87,104 @@ static void test_lines(void)
     finds(&text, "lines", 0, "0+4\n", "which can be named");
     text.length = 0;
     finds(&text, NULL, 0, "", "nothing");
+}
+
+/* Members without data, all of one record. */
+static void test_many_members(void)
+{
+    CLEANUP_STR struct str tar = STR_INIT, found = STR_INIT, why = STR_INIT;
+    char name[32];
+    for (int i = 0; i < TAR_MEMBERS_MOST; i++) {
+        snprintf(name, sizeof name, "key.%d", i);
+        tar_add(&tar, name, '0', "", 0);
+    }
+    is_int(containers_scan(tar.data, tar.length, &container_tar, 0, &found, &why), 0, "as many members as allowed");
+    tar_add(&tar, "key.more", '0', "", 0);
+    is_int(containers_scan(tar.data, tar.length, &container_tar, 0, &found, &why), -EFBIG, "one more");
+    is_str(why.data, "offset 0: the record key has more than 65536 members", "in words");
+}
+
+/* What a stream with other names could not serve (fs/records/tar-area.h). */
+static void test_large_headers(void)
+{
+    CLEANUP_STR struct str tar = STR_INIT, long_name = STR_INIT, large = STR_INIT;
+    for (int i = 0; i <= TAR_NAME_MOST; i++)
+        str_adds(&long_name, "n");
+    tar_add(&tar, "L", 'L', long_name.data, long_name.length);
+    tar_add(&tar, "a.jpg", '0', "a", 1);
+    refuses(tar.data, tar.length, "tar", -EBADMSG, "offset 0: a name of more than 8192 bytes", "a long name");
+    str_clear(&tar);
+    tar_add(&tar, "L", 'L', long_name.data, long_name.length - 1);
+    tar_add(&tar, "a.jpg", '0', "a", 1);
+    CLEANUP_STR struct str found = STR_INIT, why = STR_INIT;
+    is_int(containers_scan(tar.data, tar.length, &container_tar, 0, &found, &why), 0, "the longest name");
+    for (int i = 0; i < TAR_AREA_MOST / 2; i++)
+        str_adds(&large, "l");
+    str_clear(&tar);
+    for (int i = 0; i < 2; i++)
+        tar_add(&tar, "K", 'K', large.data, large.length);
+    tar_add(&tar, "a.jpg", '0', "a", 1);
+    refuses(tar.data, tar.length, "tar", -EBADMSG, "extension headers of more than 1048576 bytes", "large headers");
+}
+
+/* --- limits, of a container that has no end --- */
+
+struct endless {
+    bool lines; /* empty lines; else rows of an array */
+    uint64_t found, gives_up_after;
+};
+
+static int read_endless(void *user, void *to, size_t n, uint64_t offset)
+{
+    static const char npy[] = "\x93NUMPY\1\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627648,), }";
+    const struct endless *e = user;
+    memset(to, e->lines ? '\n' : 0, n);
+    if (offset == 0 && !e->lines)
+        memcpy(to, npy, n < sizeof npy ? n : sizeof npy);
+    return 0;
+}
+
+static int count_record(void *user, const struct found_record *record)
+{
+    struct endless *e = user;
+    (void)record;
+    e->found++;
+    return 0;
+}
+
+static bool gives_up(void *user)
+{
+    const struct endless *e = user;
+    return e->found >= e->gives_up_after;
+}
+
+static int scan_endless(struct endless *e, uint64_t most, struct str *why)
+{
+    struct record_scan scan = {.size = UINT64_C(1) << 40,
+                               .read = read_endless,
+                               .found = count_record,
+                               .gave_up = gives_up,
+                               .user = e,
+                               .most = most,
+                               .why = why};
+    return container_scan(&scan);
+}
+
+static void test_limits(void)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct endless e = {.gives_up_after = UINT64_MAX};
+    is_int(scan_endless(&e, 100000, &why), -E2BIG, "an array of 1 TiB has too many records");
+    is_str(why.data, "more than 100000 records: a list has at most that many", "in words");
+    is_uint(e.found, 0, "which is known before the first one");
+    e.lines = true;
+    is_int(scan_endless(&e, 100000, &why), -E2BIG, "too many lines");
+    is_uint(e.found, 100000, "no more are found than a list may have");
+    for (int lines = 0; lines <= 1; lines++) {
+        e = (struct endless){.lines = lines, .gives_up_after = 50000};
+        is_int(scan_endless(&e, UINT64_MAX, &why), -EINTR, "a user who looks for them may give up");
+        ok(e.found >= 50000 && e.found < 60000, "soon after: %" PRIu64 " records", e.found);
+    }
 }
 
 static void test_arrays(void)
@@ -182,6 +284,9 @@ int main(void)
     test_tar();
     test_tfrecord();
     test_lines();
+    test_many_members();
+    test_large_headers();
+    test_limits();
     test_arrays();
     test_compressed();
     test_damages();

@@ -105,7 +105,7 @@ static int copy_catalog(const char *state)
     CLEANUP_CLOSE int from = open(path, O_RDONLY | O_CLOEXEC);
     int error = copy_make(-1, 0, &copy);
     if (!error)
-        error = copy_fill(copy, from, UINT64_MAX - 1);
+        error = copy_fill(copy, from, UINT64_MAX - 1, NULL);
     if (error)
         die("copy the catalog", strerror(-error));
     return copy;

@@ -122,16 +122,26 @@ void dataset_add_namesakes(struct dataset *d, uint64_t size)
     }
 }
 
-void dataset_scan(struct dataset *d)
+static void scan(struct dataset *d, enum rescan how)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct scan_progress result;
     char path[sizeof d->source + 16];
     snprintf(path, sizeof path, "%s.catalog", d->source);
-    struct scan_options options = {.rescan = RESCAN_ALWAYS};
+    struct scan_options options = {.rescan = how, .acls = d->acls};
     catalog_close(d->catalog);
     if (scan_source(d->root, path, &options, &d->catalog, &why, &result) < 0)
         bail_out("scan %s: %s", d->source, why.data);
+}
+
+void dataset_scan(struct dataset *d)
+{
+    scan(d, RESCAN_ALWAYS);
+}
+
+void dataset_scan_again(struct dataset *d)
+{
+    scan(d, RESCAN_AUTO);
 }
 
 void dataset_end(struct dataset *d)

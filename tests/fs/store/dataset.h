@@ -8,6 +8,7 @@ struct dataset {
     char source[4096]; /* the directory, within test_directory() */
     int root;
     struct catalog *catalog;
+    bool acls; /* the scan respects ACLs; set after dataset_begin */
 };
 
 /* Two files of the same base name, size and time. */
@@ -20,6 +21,7 @@ void dataset_add_namesakes(struct dataset *d, uint64_t size);
 void dataset_begin(struct dataset *d);
 void dataset_add(struct dataset *d, const char *path, uint64_t size);
 void dataset_scan(struct dataset *d);
+void dataset_scan_again(struct dataset *d); /* as the next mount does: unchanged files keep their versions */
 void dataset_end(struct dataset *d);
 
 uint32_t dataset_file(const struct dataset *d, const char *path); /* its number */

@@ -56,10 +56,12 @@ static int ask_before(void *user, const struct value_run *run, stored_take take,
         return -ETIMEDOUT;
     case BUSY:
         return -EBUSY;
-    default:
-        error = store_stored(before.store, &span, false, put_value, &t);
-        return error ? error : t.error;
+    case HAS_ALL:
+    case LIES:
+        break;
     }
+    error = store_stored(before.store, &span, false, put_value, &t);
+    return error ? error : t.error;
 }
 
 static void note_pulled(void *user, uint32_t number, const struct span *span, int error)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -352,6 +353,43 @@ static void test_forms(void)
     filling_end(&f);
 }
 
+static void check_no_directory(const struct shard_config *config, const char *what)
+{
+    struct shard *s;
+    if (shard_open(config, &s))
+        bail_out("shard_open");
+    struct tier_status status = filling_status(s, TIER_SSD);
+    ok(status.state == TIER_FAILED && status.reason, "%s is not used: %s", what,
+       status.reason ? status.reason : "without a reason");
+    shard_close(s);
+}
+
+/* A server uses the directory that its mount has locked, and no other one at its path. */
+static void test_given_directory(void)
+{
+    struct filling f;
+    struct stat st;
+    struct shard *s;
+    begin_many(&f, 1, 1000);
+    if (dir_make(ssd, 0700) || stat(ssd, &st))
+        bail_out("make %s", ssd);
+    struct shard_config config = {.catalog = f.catalog};
+    struct tier_config *tier = &config.tier[TIER_SSD];
+    *tier = (struct tier_config){.directory = ssd, .capacity = 64 * MIB, .device = st.st_dev, .inode = st.st_ino + 1};
+    check_no_directory(&config, "another directory");
+    ok(!is_there("lock"), "and nothing is written there");
+    tier->directory = test_path("absent");
+    check_no_directory(&config, "a directory that is missing");
+    ok(access(tier->directory, F_OK) < 0, "and it is not made");
+    tier->directory = ssd;
+    tier->inode = st.st_ino;
+    if (shard_open(&config, &s))
+        bail_out("shard_open");
+    is_int(filling_status(s, TIER_SSD).state, TIER_OPEN, "the given directory is used");
+    shard_close(s);
+    filling_end(&f);
+}
+
 /* The bytes that this process has read from files so far. */
 static uint64_t bytes_read(void)
 {
@@ -393,6 +431,7 @@ int main(void)
         test_pins((enum tier_name)tier, true);
     }
     test_forms();
+    test_given_directory();
     test_many_values();
     test_budget();
     test_exact_budget();

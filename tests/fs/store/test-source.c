@@ -4,6 +4,7 @@
 #include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "tests/fs/catalog/denying-acl.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"
 
@@ -13,6 +14,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* The source's preadv is this one: it can give less, be interrupted or fail, and have something happen to the file. */
@@ -30,6 +33,7 @@ static struct {
     int interruptions; /* so many calls fail with EINTR first */
     int error;         /* each call fails with this errno */
     const char *touch; /* this file changes with the call */
+    atomic_uint asked; /* calls for an ACL */
     bool remembers;    /* what the file was is still told who does not insist, as by a client of NFS */
 } hook;
 static struct stat remembered;
@@ -52,6 +56,21 @@ int statx(int fd, const char *path, int flags, unsigned mask, struct statx *x)
                                                 .tv_nsec = (uint32_t)remembered.st_ctim.tv_nsec};
     }
     return (int)error;
+}
+
+/* Each file has this ACL, which denies everything to user 1. So the catalog's modes give no rights to others. */
+ssize_t getxattr(const char *path, const char *name, void *value, size_t n)
+{
+    hook.asked++;
+    if (!strstr(path, "/proc/self/fd/") || strcmp(name, "system.posix_acl_access") != 0 || n < sizeof denying_acl)
+        return -1;
+    memcpy(value, &denying_acl, sizeof denying_acl);
+    return sizeof denying_acl;
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t n)
+{
+    return getxattr(path, name, value, n);
 }
 
 ssize_t preadv(int fd, const struct iovec *into, int count, off_t offset)
@@ -201,6 +220,20 @@ static void put_back(const char *path)
     close(fd);
 }
 
+/* By `cp --remove-destination`, which may give the new file the inode number of the old one. */
+static void replace_alike(const char *path)
+{
+    struct stat st;
+    char bytes[5000] = "something else";
+    if (stat(path, &st) < 0 || unlink(path) < 0)
+        bail_out("replace %s", path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, bytes, sizeof bytes) != st.st_size ||
+        futimens(fd, (struct timespec[2]){st.st_atim, st.st_mtim}) < 0)
+        bail_out("write %s", path);
+    close(fd);
+}
+
 static void replace(const char *path)
 {
     const char *next = test_path("next");
@@ -262,6 +295,7 @@ static const struct change {
     {"changed/shrunk", shrink, "its size was 5000 and is 10"},
     {"changed/touched", touch, "it has changed since the scan"},
     {"changed/put-back", put_back, "its ctime has changed since the scan"},
+    {"changed/replaced-alike", replace_alike, "its ctime has changed since the scan"},
     {"changed/replaced", replace, "its size was 5000 and is 14"},
     {"changed/removed", remove_file, "it no longer exists"},
     {"changed/linked", become_symlink, "it or a folder above it was replaced"},
@@ -286,9 +320,13 @@ static void test_changes(struct layer *source, const struct dataset *d)
 static void test_attributes(struct layer *source, const struct dataset *d)
 {
     const char *path = dataset_path(d, "attributes");
-    if (chmod(path, 0600) < 0)
+    hook.asked = 0;
+    is_int(get_file(source, d, "attributes"), 0, "a file is read");
+    is_uint(hook.asked, 0, "and not asked for its ACL while its ctime is as in the catalog");
+    if (chmod(path, 0744) < 0)
         bail_out("chmod %s", path);
     is_int(get_file(source, d, "attributes"), 0, "a file with another mode is the same");
+    is_uint(hook.asked, 1, "which is compared with respect to its ACL, as the scan did");
     if (link(path, test_path("another-name")) < 0)
         bail_out("link %s", path);
     is_int(get_file(source, d, "attributes"), 0, "with another link, too");
@@ -468,6 +506,7 @@ int main(void)
     struct layer *source;
     log_to_file();
     dataset_begin(&d);
+    d.acls = true;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char name[64];
         snprintf(name, sizeof name, "size-%llu", (unsigned long long)sizes[i]);

@@ -410,6 +410,29 @@ static void test_errors(void)
     store_close(store);
 }
 
+/* Takes the place of loads_add; the linker's --wrap sees to that. */
+static atomic_bool no_memory;
+struct load;
+struct loads;
+struct load *__real_loads_add(struct loads *loads, uint32_t file, uint64_t offset, uint32_t length);
+struct load *__wrap_loads_add(struct loads *loads, uint32_t file, uint64_t offset, uint32_t length);
+struct load *__wrap_loads_add(struct loads *loads, uint32_t file, uint64_t offset, uint32_t length)
+{
+    return atomic_load(&no_memory) ? NULL : __real_loads_add(loads, file, offset, length);
+}
+
+static void test_no_memory(void)
+{
+    struct store *store = dataset_store(&d, 64 * MIB, 0, NULL, false);
+    struct span span = whole("slow/one");
+    atomic_store(&no_memory, true);
+    is_int(read_check(store, &d, &span, NULL), -ENOMEM, "without memory for a load the read fails");
+    is_uint(stats_of(store).source_bytes, 0, "and reads nothing");
+    atomic_store(&no_memory, false);
+    is_int(read_check(store, &d, &span, NULL), 0, "the next read is right");
+    store_close(store);
+}
+
 /* Of many reads: the one that took longest, by its file, time and place. */
 static void test_slowest(void)
 {
@@ -558,6 +581,7 @@ int main(void)
     test_close_while_parked("close, without room", 0);
     test_close_while_answering();
     test_errors();
+    test_no_memory();
     test_slowest();
     test_tier_faults();
     test_ssd_hangs();

@@ -21,6 +21,16 @@ static size_t make(char *slot)
     return payload_begin(lengths, COUNT);
 }
 
+static void test_shared(char *slot)
+{
+    size_t n = make(slot);
+    struct payload_value v[RING_VALUES];
+    ok(!payload_is_shared(slot, n), "a server made the reply");
+    payload_mark_shared(slot);
+    ok(payload_is_shared(slot, n) && !payload_is_shared(slot, 3), "a courier made it");
+    is_int(payload_parse(slot, n, &(struct value_run){FILE_NUMBER, VALUE, COUNT}, v), 0, "and it is the same reply");
+}
+
 static void test_right(char *slot)
 {
     size_t n = make(slot);
@@ -173,6 +183,7 @@ int main(void)
     if (!slot)
         bail_out("no memory");
     test_right(slot);
+    test_shared(slot);
     test_cut(slot);
     test_wrong(slot);
     test_stored(slot);

@@ -19,6 +19,7 @@ struct flying {
     uint32_t from, slot;
     uint64_t number;
     uint32_t list; /* of who is asked: 1 + that which has the parts; 0: none */
+    bool shared;   /* the courier answers it from the RAM tier */
 };
 
 static struct flying flying[MOST_FLYING];
@@ -230,6 +231,8 @@ static void bring_answer(struct fake *f, uint32_t owner, const struct ring_messa
         if (to) {
             memcpy(to, ring_slot(&n->ring, reply->slot), reply->length);
             harm(f, fault, to, &m);
+            if (q->shared)
+                payload_mark_shared(to);
         }
         deliver(f, owner, &(struct ring_message){.kind = RING_SENT, .slot = reply->slot});
         atomic_fetch_add(&n->sent, reply->length);
@@ -261,6 +264,12 @@ static uint32_t list_parts(struct fake *f, uint32_t from, const struct ring_mess
     return list + 1;
 }
 
+static void refuse_question(struct fake *f, uint32_t from, const struct ring_message *m, int status)
+{
+    deliver(f, from,
+            &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = status});
+}
+
 static void carry_question(struct fake *f, uint32_t from, const struct ring_message *m)
 {
     struct ring_message serve = *m;
@@ -269,18 +278,27 @@ static void carry_question(struct fake *f, uint32_t from, const struct ring_mess
     atomic_fetch_add(&f->node[from].asks_before, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_BEFORE);
     atomic_fetch_add(&f->node[from].asks_fed, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_FED);
     atomic_fetch_add(&f->node[from].asks_many, many);
+    atomic_fetch_add(&f->node[from].asks_shared, (m->flags & FETCH_SHARED) != 0);
+    bool hangs = atomic_load(&f->node[m->node].hangs);
+    if (hangs && (many || m->file != f->node[m->node].shared)) {
+        if (m->flags & FETCH_SHARED)
+            refuse_question(f, from, m, -EHOSTUNREACH);
+        else
+            atomic_fetch_add(&f->node[m->node].swallowed, 1);
+        return;
+    }
     uint32_t list = many ? list_parts(f, from, m) : 0;
     if (many && !list) {
-        deliver(f, from,
-                &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -ENOBUFS});
+        refuse_question(f, from, m, -ENOBUFS);
         return;
     }
     uint64_t token = tokens++;
     struct flying *q = &flying[token % MOST_FLYING];
     if (q->used)
         bail_out("too many questions");
-    *q = (struct flying){true, from, m->slot, m->token, list};
+    *q = (struct flying){true, from, m->slot, m->token, list, hangs};
     serve.kind = RING_SERVE;
+    serve.flags &= ~(uint32_t)FETCH_SHARED;
     serve.node = from;
     serve.token = token;
     serve.slot = list ? list - 1 : 0;
@@ -292,8 +310,7 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
     if (m->kind == RING_REPLY) {
         bring_answer(f, from, m);
     } else if (m->kind == RING_FETCH && (m->node >= f->nodes || f->node[m->node].socket < 0)) {
-        deliver(f, from,
-                &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -EHOSTDOWN});
+        refuse_question(f, from, m, -EHOSTDOWN);
     } else if (m->kind == RING_FETCH) {
         carry_question(f, from, m);
     } else if (m->kind == RING_COMMAND && m->value == WORLD_TURN) {
@@ -312,7 +329,7 @@ static void serve(struct fake *f, uint32_t node, struct ring_message m, uint32_t
     pthread_mutex_lock(&lock);
     m.kind = RING_SERVE;
     m.token = tokens++;
-    flying[m.token % MOST_FLYING] = (struct flying){true, by, 0, 0, 0};
+    flying[m.token % MOST_FLYING] = (struct flying){true, by, 0, 0, 0, false};
     deliver(f, node, &m);
     pthread_mutex_unlock(&lock);
 }

@@ -42,7 +42,12 @@ struct fake_node {
     _Atomic uint32_t asks_before;  /* of them BEFORE */
     _Atomic uint32_t asks_fed;     /* of them FED */
     _Atomic uint32_t asks_many;    /* of them MANY */
-    _Atomic uint32_t lists;        /* how many of its ring's lists the courier uses; 0: all of them */
+    _Atomic uint32_t asks_shared;  /* of them SHARED */
+    /* Its server hangs. Its courier answers only questions for one file, which is in the RAM tier. */
+    _Atomic bool hangs;
+    uint32_t shared;
+    _Atomic uint32_t swallowed; /* questions that its server did not answer then */
+    _Atomic uint32_t lists;     /* how many of its ring's lists the courier uses; 0: all of them */
     bool listed[RING_LISTS];
     _Atomic uint32_t commands;
 };

@@ -146,9 +146,11 @@ static uint64_t draw_capacity(enum capacities kind, uint64_t whole, uint32_t sha
         return random_below(random, 8 * whole / share + 1);
     case SOME_NONE:
         return random_below(random, 2) ? 0 : 6 * whole / share;
-    default:
-        return random_below(random, whole / share + 1);
+    case TOO_SMALL:
+    case KINDS:
+        break;
     }
+    return random_below(random, whole / share + 1);
 }
 
 static void random_world(struct dealt_world *w, const struct sizes *s, enum capacities kind, uint64_t *random)

@@ -269,6 +269,109 @@ static void test_waits(void)
     end(&f);
 }
 
+/* From now on its server hangs, while its courier answers questions for this file, which is in the RAM tier. */
+static void hang_server(struct fake *f, uint32_t node, uint32_t shared)
+{
+    is_int(peering_read(f, node, shared, NULL), 0, "a node has a file, and its server hangs");
+    f->node[node].shared = shared;
+    atomic_store(&f->node[node].hangs, true);
+}
+
+/* The same, and a read that needs the server waits for it, while its courier answers. */
+static void hang_under_read(struct fake *f, struct reader *reader, uint32_t node, uint32_t shared, uint32_t lacked)
+{
+    hang_server(f, node, shared);
+    reader_start(reader, f, 0, lacked);
+    wait_until(atomic_load(&f->node[node].swallowed) == 1);
+    clock_add(LONG / 2);
+    peering_reads(f, 0, shared, PLACE_PEER, "its courier still answers", "from the RAM tier");
+    clock_add(LONG / 2);
+    ok(readers_join(reader, 1, PLACE_SOURCE), "what needs the server comes from the source after the timeout");
+}
+
+static void test_hung_server(void)
+{
+    struct fake f;
+    struct reader reader;
+    peering_join(&f, 2, LONG);
+    clock_stand();
+    uint32_t shared = peering_owned(&f, 1, 0), lacked = peering_owned(&f, 1, 1), next = peering_owned(&f, 1, 2);
+    hang_under_read(&f, &reader, 1, shared, lacked);
+    is_int(peering_peer(&f, 0, 1), PEER_SUSPECT, "the node is suspected, although its courier has answered");
+    peering_reads(&f, 0, next, PLACE_SOURCE, "the next read that needs the server", "and waits for nobody");
+    is_uint(atomic_load(&f.node[1].swallowed), 1, "the server was not asked");
+    peering_reads(&f, 0, shared, PLACE_PEER, "what the courier has", "and is asked of it");
+    is_uint(atomic_load(&f.node[0].asks_shared), 2, "both were questions for the courier alone");
+
+    clock_add(LONG);
+    peering_reads(&f, 0, shared, PLACE_PEER, "after the pause the courier answers the probe", "from the RAM tier");
+    is_uint(atomic_load(&f.node[0].asks_shared), 2, "which the server could have answered");
+    is_int(peering_peer(&f, 0, 1), PEER_SUSPECT, "that is no sign of the server");
+    reader_start(&reader, &f, 0, lacked);
+    wait_until(atomic_load(&f.node[1].swallowed) == 2);
+    peering_reads(&f, 0, next, PLACE_SOURCE, "during the next probe others", "and wait for nobody");
+    clock_add(LONG / 2);
+    peering_reads(&f, 0, shared, PLACE_PEER, "nor for the courier", "which answers");
+    clock_add(LONG / 2);
+    ok(readers_join(&reader, 1, PLACE_SOURCE), "the probe ends after its timeout");
+    is_uint(peering_counts(&f, 0).timeouts, 2, "two reads have waited in vain");
+    atomic_store(&f.node[1].hangs, false);
+    clock_add(LONG);
+    peering_reads(&f, 0, next, PLACE_PEER, "when the server runs again", "it answers the next probe");
+    is_int(peering_peer(&f, 0, 1), PEER_GOOD, "and the node is good");
+    end(&f);
+}
+
+/* When the courier falls silent as well, one more read waits. */
+static void test_hung_node(void)
+{
+    struct fake f;
+    struct reader reader;
+    peering_join(&f, 2, LONG);
+    clock_stand();
+    uint32_t shared = peering_owned(&f, 1, 0), lacked = peering_owned(&f, 1, 1);
+    hang_under_read(&f, &reader, 1, shared, lacked);
+    peering_harm(&f, 1, 1, FAKE_SWALLOW);
+    reader_start(&reader, &f, 0, shared);
+    wait_until(atomic_load(&f.node[0].asks_shared) == 1);
+    pass("the courier is asked");
+    clock_add(LONG);
+    ok(readers_join(&reader, 1, PLACE_SOURCE), "it is silent as well");
+    reader_start(&reader, &f, 0, lacked); /* a probe: the pause is over */
+    wait_until(atomic_load(&f.node[1].swallowed) == 2);
+    peering_reads(&f, 0, shared, PLACE_SOURCE, "then what it had", "and is asked of nobody");
+    is_uint(atomic_load(&f.node[0].asks_shared), 1, "the courier was not asked again");
+    clock_add(LONG);
+    ok(readers_join(&reader, 1, PLACE_SOURCE), "the probe ends");
+    end(&f);
+}
+
+/* The other node of node 0's group. */
+static uint32_t find_companion(struct fake *f)
+{
+    struct world_view view = fake_view(f, 0);
+    uint32_t node = 1, group = layout_group(view.owners, 0);
+    while (layout_group(view.owners, node) != group)
+        node++;
+    peers_view_release(&view);
+    return node;
+}
+
+static void test_hung_in_group(void)
+{
+    struct fake f;
+    struct reader reader;
+    peering_begin(&f, 4, LONG);
+    fake_join(&f, 2);
+    clock_stand();
+    uint32_t companion = find_companion(&f), shared = peering_owned(&f, companion, 0);
+    uint32_t lacked = peering_owned(&f, companion, 1);
+    hang_under_read(&f, &reader, companion, shared, lacked);
+    peering_reads(&f, 0, lacked, PLACE_PEER, "what its courier lacks", "and comes from the owner in the other group");
+    is_uint(atomic_load(&f.node[0].asks_shared), 1, "the courier was asked first");
+    end(&f);
+}
+
 int main(void)
 {
     peering_set_up();
@@ -280,5 +383,8 @@ int main(void)
     test_lost_answers();
     test_silent_askers();
     test_waits();
+    test_hung_server();
+    test_hung_node();
+    test_hung_in_group();
     return peering_done();
 }

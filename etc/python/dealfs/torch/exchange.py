@@ -18,6 +18,9 @@ class Exchange:
         self._layout = self._why = None  # its result
         self._warned = False
 
+    def __getstate__(self):
+        return {**self.__dict__, '_thread': None, '_epoch': None}
+
     def ask(self, epoch):
         """Request the exchange for an epoch, in the background. Does nothing while another request runs."""
         if self._epoch == epoch or (self._thread and self._thread.is_alive()):

@@ -8,6 +8,7 @@ read from the stream of the epoch. There the samples of a batch are consecutive:
 import concurrent.futures
 import mmap
 import os
+import warnings
 
 import numpy
 
@@ -62,6 +63,12 @@ class Lines:
         block = index // self.EACH
         end = self.begins[block + 1] if block + 1 < len(self.begins) else None
         return self.text[self.begins[block]:end].split(b'\n')[index % self.EACH]
+
+
+def fall_back(plan, reason):
+    """Say once per process and reason that a pass becomes slower."""
+    warnings.warn(f'the stream of {plan} is not used: {reason}. Its samples are read one by one from their files',
+                  RuntimeWarning, stacklevel=2)
 
 
 class Stream:
@@ -204,7 +211,8 @@ class Records:
             return self._read_in_place(part)
         try:
             return part.read(self._stream.file)
-        except (OSError, EOFError):
+        except (OSError, EOFError) as error:
+            fall_back(self._streamed, error)
             found = {}
             for other in self._parts_in_place(part.places, numbers):
                 found.update(zip(other.places, self._read_in_place(other)))
@@ -248,7 +256,9 @@ class Records:
         if self.ranges:  # the stream may have added a newline to a line
             lengths = self._list['length'][numbers]
             if len(begins) != len(numbers) or not at_most(ends - begins - lengths, 1):
-                return None  # the list was replaced
+                self._stream = None
+                fall_back(first.plan, f'the list {self.samples!r} was replaced')
+                return None
             ends = begins + lengths
         begins, ends, end = begins.tolist(), ends.tolist(), len(numbers)
         size = -(-end // max(self.threads, 1))
@@ -258,10 +268,12 @@ class Records:
     def _open_stream(self, plan):
         keys = plan.split(',')
         if f'samples={written(self.samples)}' not in keys or any(key.startswith(('under=', 'match=')) for key in keys):
-            return None  # of another list
+            fall_back(plan, f'it is not a plan of the list {self.samples!r}')
+            return None
         try:
             return Stream(self.mount.control, plan)
-        except OSError:
+        except OSError as error:
+            fall_back(plan, error)
             return None
 
     def _parts_in_place(self, places, numbers):

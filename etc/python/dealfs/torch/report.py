@@ -1,4 +1,5 @@
 """Reports to a mount how much of a rank's list has been read, and when the list ends."""
+import errno
 import math
 import time
 
@@ -16,7 +17,7 @@ class Report:
     def at(self, samples):
         if self.unseen and time.monotonic() >= self.next:
             self.next = time.monotonic() + EVERY
-            if not self._ask('at', position=samples):
+            if self._ask('at', position=samples) == errno.ENOENT:
                 self.next = math.inf  # no stream of this list is read
 
     def end(self, samples, stopped):
@@ -25,6 +26,7 @@ class Report:
 
     def _ask(self, verb, **keys):
         try:
-            return self.mount.ask(verb, **self.which, **keys)
-        except OSError:
-            return None
+            self.mount.ask(verb, **self.which, **keys)
+        except OSError as error:
+            return error.errno
+        return 0

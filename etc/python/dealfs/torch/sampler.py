@@ -26,9 +26,11 @@ from dealfs.torch.pace import Pace
 from dealfs.torch.records import Records
 from dealfs.torch.report import Report
 
-# Where a pass over an epoch begins: after `consumed` samples of all ranks, with `layout`. Or the epoch is `finished`.
-Start = collections.namedtuple('Start', 'consumed finished layout')
-BEGINNING = Start(0, False, None)
+# Where a pass over an epoch begins: after `consumed` samples of all ranks, with `layout`, in `order`. Or the epoch is
+# `finished`.
+Start = collections.namedtuple('Start', 'consumed finished layout order')
+BEGINNING = Start(0, False, None, None)
+STATE = {'epoch', 'consumed', 'finished', 'order', 'layout', 'ranks', 'batch', 'echo', 'of'}
 HELD = 4096
 NOT_TOLD = ('the sampler does not know how many batches the trainer has consumed, because workers read ahead: iterate '
             'over sampler.over(loader), or call sampler.step() after each batch')
@@ -44,6 +46,22 @@ class PlansDiffer(RuntimeError):
 
 class ShardedAgain(RuntimeError):
     """The loader does not deliver this rank's list: only a part of it, or other samples."""
+
+
+def samplers_of(loader):
+    """The samplers that a loader consists of, the outermost first."""
+    found = []
+    while len(found) < 8:
+        loader = getattr(loader, 'batch_sampler', None) or getattr(loader, 'sampler', None)
+        if loader is None:
+            break
+        found.append(loader)
+    return found
+
+
+def drops_last(loader):
+    """Does it leave out a shorter last batch?"""
+    return any(getattr(part, 'drop_last', False) for part in [loader, *samplers_of(loader)[:1]])
 
 
 class Sampler(DistributedSampler):
@@ -97,7 +115,7 @@ class Sampler(DistributedSampler):
                                  'exchange for all: call init_process_group first')
             self.exchange = Exchange(self.mount, exchange, seed if shuffle else 0, exchange_wait)
         self.pace, self._factor = Pace(), 1  # how often an Echo uses each sample of the loader
-        self.layout = self.digest = None
+        self.layout = self.digest = self.order = None
         self._resume = None  # the Start of a loaded state that no pass has used yet
         self._set = None  # the last argument of set_epoch
         self._agreed = None  # identifies the current plan
@@ -105,6 +123,8 @@ class Sampler(DistributedSampler):
         self._pass, self._passes = None, 0  # the last iterator that has begun, and the number of them
         self._steps = None  # batches of that pass that the trainer took; None: not known
         self._counted = False  # whether the trainer calls step()
+        self._drops_last = False  # whether the loader of over() leaves out a shorter last batch
+        self._warned = False  # that a framework may have sharded the list again
         self._report = None  # of the list that is read, until its end is reported
 
     def _find_mount(self, mount):
@@ -125,40 +145,61 @@ class Sampler(DistributedSampler):
         if epoch != self.epoch:
             self._resume = None
         self.epoch = self._set = epoch
-        self._agree(self._next_start())
+        self._agree(self._next_start(), together=True)
 
     def _next_start(self):
         return self._resume or BEGINNING
 
-    def _agree(self, start):
-        """All ranks plan from the layout that rank 0 sees, since it may change at any time, and compare the digests."""
+    def _agree(self, start, together=False):
+        """All ranks plan from the layout that rank 0 sees, since it may change at any time, and compare the digests.
+        `together`: all ranks are here. Otherwise a rank that has agreed before asks nobody."""
         wanted = (self.epoch, start, *self.keys.items())
-        if wanted == self._agreed:
+        if wanted == self._agreed and not together:
             return
-        if self._alone and are_together() and dist.get_world_size() > 1:
-            raise RuntimeError('this sampler was made before init_process_group, so it is for one rank: each of the '
-                               f'{dist.get_world_size()} ranks would read the whole list. Create it afterwards')
-        if start.consumed is None:
-            raise RuntimeError(f'cannot resume from this state: {NOT_TOLD}')
+        if self._all_agreed(wanted, start):
+            return
         self._agreed = self._list = None
         plan = {**self.keys, 'epoch': self.epoch, 'skip': start.consumed, 'ranks': self.num_replicas,
                 'batch': self.batch_size}
         length = 0
         if not start.finished:
+            plan['resume'] = start.order if start.consumed else None
             plan['nodes'] = self.keys.get('nodes') or self._nodes()
             plan['layout'] = start.layout or self._all(lambda: self._choose_layout(plan) if self._leads() else None)[0]
-            summaries = self._all(lambda: self.mount.summary(**plan))
-            self.layout, self.digest = plan['layout'], summaries[0]['digest']
-            other = [f"rank {rank} {summary['digest']}" for rank, summary in enumerate(summaries)
-                     if summary['digest'] != self.digest]
-            if other:
-                raise PlansDiffer(f'the ranks have different plans: rank 0 has {self.digest}; {len(other)} of the '
-                                  f"{self.num_replicas} ranks differ: {', '.join(other[:4])}")
-            length = -(-summaries[0]['samples'] // self.num_replicas)
+            length = self._compare(plan)
             if self.exchange and self._leads():
                 self.exchange.ask(self.epoch + 1)
         self.num_samples, self.total_size = length, length * self.num_replicas
         self._start, self._plan, self._agreed = start, plan, wanted
+
+    def _all_agreed(self, wanted, start):
+        """Have all ranks this plan already? All ranks begin at the same place, or all of them raise."""
+        everyone = self._all(lambda: self._check_start(wanted, start))
+        places = {place for place, _ in everyone}
+        if len(places) > 1:
+            of = [f'rank {rank} epoch {epoch}, {"its end" if done else f"after {consumed} samples"}'
+                  for rank, ((epoch, consumed, done, _), _) in enumerate(everyone)]
+            raise PlansDiffer(f"the ranks do not begin at the same place: {', '.join(of[:4])}. Load the same state on "
+                              'all ranks, and call set_epoch on all of them')
+        return all(agreed for _, agreed in everyone)
+
+    def _check_start(self, wanted, start):
+        if self._alone and are_together() and dist.get_world_size() > 1:
+            raise RuntimeError('this sampler was made before init_process_group, so it is for one rank: each of the '
+                               f'{dist.get_world_size()} ranks would read the whole list. Create it afterwards')
+        if start.consumed is None:
+            raise RuntimeError(f'cannot resume from this state: {NOT_TOLD}')
+        return (self.epoch, start.consumed, start.finished, start.order), wanted == self._agreed
+
+    def _compare(self, plan):
+        """The length of the lists of a plan, which all ranks have."""
+        summaries = self._all(lambda: [self.mount.summary(**plan)[key] for key in ('digest', 'samples', 'order')])
+        self.layout, (self.digest, samples, self.order) = plan['layout'], summaries[0]
+        other = [f'rank {rank} {digest}' for rank, (digest, *_) in enumerate(summaries) if digest != self.digest]
+        if other:
+            raise PlansDiffer(f'the ranks have different plans: rank 0 has {self.digest}; {len(other)} of the '
+                              f"{self.num_replicas} ranks differ: {', '.join(other[:4])}")
+        return -(-samples // self.num_replicas)
 
     def _leads(self):
         return self.rank == 0 or not self.together
@@ -281,6 +322,10 @@ class Sampler(DistributedSampler):
         self._passes += 1
         return self._list
 
+    def __getstate__(self):
+        """A copy continues where this one is, on its own: without a process group, and without reports."""
+        return {**self.__dict__, 'group': None, 'together': False, '_report': None}
+
     # --- what the trainer has consumed ---
 
     def over(self, loader):
@@ -293,10 +338,14 @@ class Sampler(DistributedSampler):
         if size not in (None, self.batch_size):
             raise ValueError(f'the loader has batches of {size}, and the plan of {self.batch_size}: use the same '
                              'batch_size for both')
+        if not getattr(plain, 'in_order', True):
+            raise ValueError('in_order=False: the loader delivers batches out of order, so a state that is saved would '
+                             'repeat samples and leave out others: use in_order=True')
         if echo:
             echo.set_epoch(self.epoch)
         self._factor = echo.factor if echo else 1
         before, taken, stopped = self._passes, 0, True
+        self._drops_last = drops_last(plain)
         try:
             for batch in self.pace.over(loader):
                 if taken == 0:
@@ -308,7 +357,8 @@ class Sampler(DistributedSampler):
                 yield batch
             if taken == 0:
                 self._check_loader(plain, before)
-            self._check_count(plain, echo.batches_used if echo else taken)
+                self._steps = 0
+            self._check_count(echo.batches_used if echo else taken)
             stopped = False
         finally:
             self._report_end(stopped)
@@ -318,15 +368,28 @@ class Sampler(DistributedSampler):
         self._steps, self._counted = (self._steps or 0) + 1, True
         self._report_position()
 
+    def _batches(self):
+        """Number of batches of a pass. The one function that knows it."""
+        whole, rest = divmod(self.num_samples, self.batch_size)
+        return whole + (rest > 0 and not self._drops_last)
+
     def _check_loader(self, loader, before):
         if self._passes == before:
             raise ShardedAgain('the loader delivers batches, but has not asked this sampler for samples: a framework '
                                'replaced the sampler, or another rank reads for this one')
+        for part in samplers_of(loader):
+            if part is self:
+                break
+            ranks = getattr(part, 'num_processes', None) or getattr(part, 'num_replicas', 1)
+            if ranks > 1:
+                raise ShardedAgain(f'a framework has sharded the list of rank {self.rank} again: '
+                                   f'{type(part).__name__} gives it one of {ranks} parts. Do not let it prepare this '
+                                   f'loader: each of the {self.num_replicas} ranks already has its own list')
         try:
             length = len(loader)
         except TypeError:
             return
-        self._check_count(loader, length)
+        self._check_count(length)
 
     def _check_batch(self, batch):
         """Accelerate's split_batches keeps the number of batches, but leaves one R-th of the samples in each. A collate
@@ -336,26 +399,28 @@ class Sampler(DistributedSampler):
         except (TypeError, IndexError, KeyError, StopIteration):
             return
         if self.num_replicas > 1 and length * self.num_replicas == min(self.batch_size, self.num_samples):
-            raise ShardedAgain(f'the first batch has {length} samples and not {self.batch_size}: a framework has split '
-                               f'it among the {self.num_replicas} ranks, but each rank already has its own list')
+            self._suspect(f'the first batch has {length} samples and not {self.batch_size}')
 
-    def _check_count(self, loader, batches):
-        most = self.num_samples // self.batch_size
-        if self.num_samples % self.batch_size and not getattr(loader, 'drop_last', False):
-            most += 1
-        if batches != most:
-            raise ShardedAgain(f'the list of rank {self.rank} has {most} batches of {self.batch_size}, but the loader '
-                               f'delivers {batches}. If a framework has sharded it again, do not let it prepare this '
-                               f'loader: each of the {self.num_replicas} ranks already has its own list')
+    def _suspect(self, what):
+        """This can have other reasons, such as a collate function that packs samples, so it is no error."""
+        if not self._warned:
+            warnings.warn(f'{what}: if a framework has divided it among the {self.num_replicas} ranks, samples are '
+                          'lost, because each rank already has its own list', RuntimeWarning, stacklevel=4)
+        self._warned = True
+
+    def _check_count(self, batches):
+        if batches < self._batches():
+            self._suspect(f'the list of rank {self.rank} has {self._batches()} batches of {self.batch_size}, but the '
+                          f'loader delivers {batches}')
 
     def _check_last(self):
-        """For trainers that call step(): fail if the loader requested the whole list and the trainer got one R-th."""
+        """For trainers that call step(): the loader requested the whole list, and the trainer got one R-th."""
         if not self._counted or self._pass is None or self.num_replicas == 1 or not self._pass.ended():
             return
-        all_of_it = -(-self.num_samples // self.batch_size)
+        all_of_it = self._batches()
         if self._steps < all_of_it and self._steps in (all_of_it // self.num_replicas,
                                                        -(-all_of_it // self.num_replicas)):
-            self._check_count(None, self._steps)
+            self._check_count(self._steps)
 
     # --- ends and resumes ---
 
@@ -368,7 +433,7 @@ class Sampler(DistributedSampler):
         # torchdata's loader also saves the iterator's state, which has the position.
         if 'torchdata' not in sys.modules:
             raise RuntimeError(NOT_TOLD)
-        return self._state(Start(None, False, None))
+        return self._state(Start(None, False, None, None))
 
     @property
     def next_epoch(self):
@@ -376,6 +441,9 @@ class Sampler(DistributedSampler):
         return self.epoch + 1 if self._resume and self._resume.finished else self.epoch
 
     def load_state_dict(self, state):
+        missing = sorted(STATE - set(state))
+        if missing:
+            raise ValueError(f"this is no state of a Sampler: it lacks {', '.join(missing)}")
         mine = self._meant()
         other = sorted(key for key in {*mine, *state['of']} if mine.get(key) != state['of'].get(key))
         if other:
@@ -385,15 +453,10 @@ class Sampler(DistributedSampler):
         self.keys.pop('echo', None)
         if state['echo'] is not None:
             self.keys['echo'] = state['echo']
-        layout = None
-        if self.keys.get('mode') == 'local' and state['consumed'] and not state['finished']:
-            # A batch has samples of its own node only, so the rest of the epoch needs the same ranks and owners.
-            if (state['ranks'], state['batch']) == (self.num_replicas, self.batch_size):
-                layout = state['layout']
-            else:
-                warnings.warn(f"mode=local, {state['ranks']} ranks of {state['batch']} before, {self.num_replicas} of "
-                              f'{self.batch_size} now: some samples of this epoch will be read twice, some not at all')
-        self._resume = Start(state['consumed'], state['finished'], layout)
+        # A batch has samples of its own node only, so the rest of the epoch needs the same owners.
+        local = self.keys.get('mode') == 'local' and state['consumed'] and not state['finished']
+        layout = state['layout'] if local else None
+        self._resume = Start(state['consumed'], state['finished'], layout, state['order'])
 
     def _load_iterator(self, state):
         """The Start for an iterator with this state. If the saved iterator had ended, there is nothing to resume:
@@ -411,14 +474,14 @@ class Sampler(DistributedSampler):
 
     def _after(self, batches):
         """The Start after this many batches of each rank."""
-        if batches * self.batch_size >= self.num_samples:
-            return Start(self._start.consumed, True, None)
-        return Start(self._start.consumed + batches * self.batch_size * self.num_replicas, False, None)
+        if batches >= self._batches():
+            return Start(self._start.consumed, True, None, self.order)
+        return Start(self._start.consumed + batches * self.batch_size * self.num_replicas, False, None, self.order)
 
     def _state(self, start):
-        return {'epoch': self.epoch, 'consumed': start.consumed, 'finished': start.finished, 'layout': self.layout,
-                'ranks': self.num_replicas, 'batch': self.batch_size, 'echo': self.keys.get('echo'),
-                'of': self._meant()}
+        return {'epoch': self.epoch, 'consumed': start.consumed, 'finished': start.finished, 'order': start.order,
+                'layout': self.layout, 'ranks': self.num_replicas, 'batch': self.batch_size,
+                'echo': self.keys.get('echo'), 'of': self._meant()}
 
     # --- echo ---
 
@@ -444,7 +507,7 @@ class Positions:
     a state make iterators that they never use. torchdata's StatefulDataLoader saves its state after each batch."""
 
     def __init__(self, sampler):
-        self.sampler, self.start, self.list, self.at = sampler, None, None, 0
+        self.sampler, self.start, self.list, self.numbers, self.at = sampler, None, None, None, 0
 
     def __iter__(self):
         return self
@@ -452,7 +515,9 @@ class Positions:
     def __next__(self):
         if self.list is None:
             self.list = self.sampler._begin(self)
-            self.epoch, self.plan, self.numbers = self.sampler.epoch, self.sampler._name, numbers_of(self.list)
+            self.epoch, self.plan = self.sampler.epoch, self.sampler._name
+        if self.numbers is None:
+            self.numbers = numbers_of(self.list[self.at:])
         number = next(self.numbers)
         self.at += 1
         return Dealt(number, self.epoch, self.at - 1, self.plan)
@@ -467,4 +532,7 @@ class Positions:
         return self.sampler._state(self.sampler._after(batches))
 
     def load_state_dict(self, state):
-        self.start, self.list, self.at = self.sampler._load_iterator(state), None, 0
+        self.start, self.list, self.numbers, self.at = self.sampler._load_iterator(state), None, None, 0
+
+    def __getstate__(self):
+        return {**self.__dict__, 'numbers': None}
