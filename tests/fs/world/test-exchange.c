@@ -168,6 +168,14 @@ static void test_left_behind(void)
 
 /* --- what fails, and how long who asks waits --- */
 
+static bool has_failed(struct fake *f, uint32_t node)
+{
+    struct world_view view = fake_view(f, node);
+    bool failed = view.failed.status == -ENOMEM;
+    peers_view_release(&view);
+    return failed;
+}
+
 static void test_failure(void)
 {
     struct fake f;
@@ -181,6 +189,8 @@ static void test_failure(void)
     struct turn_outcome failed = {.record = {.turn = turn, .after = f.layout}, .status = -ENOMEM, .node = 1};
     for (uint32_t i = 0; i < f.nodes; i++)
         fake_outcome(&f, i, &failed);
+    for (uint32_t i = 0; i < f.nodes; i++)
+        wait_until(has_failed(&f, i));
     for (int i = 0; i < 19; i++) {
         clock_add(SECOND / 10);
         wait_step(0, "");
